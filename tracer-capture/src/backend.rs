@@ -3,7 +3,8 @@
 use tracer_core::backend::Backend;
 
 use crate::{
-    kernel::rights::{self, Capability, PERF_RECORDING, RECORDING},
+    ftrace,
+    kernel::rights::{self, Capability, FTRACE_RECORDING, PERF_RECORDING, RECORDING},
     perf,
     session::Options,
     sys,
@@ -18,17 +19,26 @@ pub struct Choice {
     pub because: Option<String>,
 }
 
-/// Chooses eBPF, unless this process may not use it, and may use perf events, and these suffice for the options. If neither backend
-/// can be used, this chooses eBPF, and the session's error says what is missing.
+/// Chooses eBPF, unless this process may not use it; then perf events or, if it may not use these, ftrace, if they suffice for the
+/// options. If no backend can be used, this chooses eBPF, and the session's error says what is missing.
 #[must_use]
 pub fn choose(options: &Options) -> Choice {
-    let because = why_not_ebpf().filter(|_| why_not_perf().is_none() && not_by_perf(options).is_none());
-    let backend = if because.is_some() {
-        Backend::Perf
-    } else {
-        Backend::Ebpf
+    let ebpf = Choice {
+        backend: Backend::Ebpf,
+        because: None,
     };
-    Choice { backend, because }
+    let Some(because) = why_not_ebpf().filter(|_| not_by_samples(options).is_none()) else {
+        return ebpf;
+    };
+    let chosen = |backend, because| Choice {
+        backend,
+        because: Some(because),
+    };
+    match (why_not_perf(), why_not_ftrace()) {
+        (None, _) => chosen(Backend::Perf, because),
+        (Some(also), None) => chosen(Backend::Ftrace, format!("{because}, and for perf events: {also}")),
+        (Some(_), Some(_)) => ebpf,
+    }
 }
 
 /// Returns why this process may not use eBPF; `None` if it may.
@@ -48,6 +58,12 @@ pub fn why_not_perf() -> Option<String> {
     missing(&PERF_RECORDING).or_else(perf::why_not)
 }
 
+/// Returns why this process cannot record by ftrace; `None` if it can.
+#[must_use]
+pub fn why_not_ftrace() -> Option<String> {
+    missing(&FTRACE_RECORDING).or_else(ftrace::why_not)
+}
+
 fn missing(needed: &[Capability]) -> Option<String> {
     let missing = rights::missing_of(needed);
     let verb = match missing.len() {
@@ -60,7 +76,7 @@ fn missing(needed: &[Capability]) -> Option<String> {
 
 /// Returns an option that only eBPF can fulfil, as users write it.
 #[must_use]
-pub fn not_by_perf(options: &Options) -> Option<&'static str> {
+pub fn not_by_samples(options: &Options) -> Option<&'static str> {
     let needs = [
         (!options.api.is_none(), "--api"),
         (options.reserves, "--detail full"),

@@ -16,11 +16,11 @@ pub enum CaptureError {
     /// The process lacks these capabilities: recording would fail later, or harm processes that it could not resume.
     #[error("the capabilities {} are missing; {fix}", .0.join(", ").to_lowercase(), fix = rights::fix())]
     Lacking(Vec<&'static str>),
-    /// Perf events cannot be used.
-    #[error("cannot record by perf events: {0}")]
-    NoPerf(String),
+    /// This backend cannot be used.
+    #[error("cannot record with `--backend {0}`: {1}")]
+    NotUsable(&'static str, String),
     /// Only eBPF programs can do this.
-    #[error("{0} needs eBPF, which `--backend perf` does without; use `--backend ebpf`, or leave it out")]
+    #[error("{0} needs eBPF, which this backend does without; use `--backend ebpf`, or leave it out")]
     NeedsEbpf(&'static str),
     /// tracer runs in a pid namespace of its own.
     #[error("{}; {}", pid_namespace::REASON, pid_namespace::FIX)]

@@ -69,6 +69,8 @@ pub struct Backends {
     pub ebpf: Option<String>,
     /// By perf events.
     pub perf: Option<String>,
+    /// By ftrace.
+    pub ftrace: Option<String>,
 }
 
 /// Examines this machine. Takes a second or two: for the verifier, the measurement of uprobes, and their removal.
@@ -99,6 +101,7 @@ pub fn inspect(options: &Options) -> Inspection {
         backends: Backends {
             ebpf: backend::why_not_ebpf(),
             perf: backend::why_not_perf(),
+            ftrace: backend::why_not_ftrace(),
         },
         programs,
         driver,

@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod api_table;
+pub mod c_library;
 pub mod code_object;
 pub mod doorbell;
 pub mod driver;
@@ -48,8 +49,8 @@ use crate::{
     CaptureError,
     inventory::{Probe, RAW},
     kernel::descriptors,
-    perf,
     runtime::resolver::{Confidence, ExportSite, ProbePoint, ResolverStep},
+    samples::{self, Attach},
     target::proc_maps::FileId,
 };
 use tracer_core::family::Family;
@@ -70,7 +71,7 @@ enum Backend {
     /// It runs a program of the loaded object.
     Ebpf(Programs),
     /// It writes a sample.
-    Perf(Arc<perf::Probes>),
+    Samples(Arc<dyn Attach>),
 }
 
 /// The loaded object.
@@ -236,10 +237,10 @@ impl Prober {
         (Self::of(backend), programs)
     }
 
-    /// Attaches perf events instead of programs.
+    /// Attaches probes that write samples, instead of programs.
     #[must_use]
-    pub fn of_perf(probes: Arc<perf::Probes>) -> Self {
-        Self::of(Backend::Perf(probes))
+    pub fn of_samples(probes: Arc<dyn Attach>) -> Self {
+        Self::of(Backend::Samples(probes))
     }
 
     fn of(backend: Backend) -> Self {
@@ -255,7 +256,7 @@ impl Prober {
     fn ebpf(&mut self) -> Option<&mut Programs> {
         match &mut self.backend {
             Backend::Ebpf(programs) => Some(programs),
-            Backend::Perf(_) => None,
+            Backend::Samples(_) => None,
         }
     }
 
@@ -329,7 +330,7 @@ impl Prober {
         let path = target.own_path();
         match &mut self.backend {
             Backend::Ebpf(programs) => programs.site(program, &path, file_offset, cookie).map(Links::one),
-            Backend::Perf(probes) => perf_site(probes, program, &path, file_offset, cookie),
+            Backend::Samples(probes) => sampled_site(&**probes, program, &path, file_offset, cookie),
         }
     }
 
@@ -460,23 +461,22 @@ impl Programs {
     }
 }
 
-/// Attaches perf events that do the work of a program.
-fn perf_site(
-    probes: &perf::Probes,
+/// Attaches a probe whose samples do the work of a program.
+fn sampled_site(
+    probes: &dyn Attach,
     program: &'static str,
     path: &CStr,
     file_offset: u64,
     cookie: u64,
 ) -> Result<Links, CaptureError> {
-    let place = perf::Place {
-        program: perf::Program::named(program).ok_or(CaptureError::Missing(program))?,
+    let place = samples::Place {
+        program: samples::Program::named(program).ok_or(CaptureError::Missing(program))?,
         displacement: (cookie >> 32) as i32,
     };
-    let events = probes.attach(place, path, file_offset);
-    let events = events.map_err(|error| CaptureError::system("attaching a probe by perf events", error))?;
-    Ok(Links(
-        events.into_iter().map(|event| Box::new(event) as Attached).collect(),
-    ))
+    let attached = probes.attach(place, path, file_offset);
+    attached
+        .map(Links)
+        .map_err(|error| CaptureError::system("attaching a probe without eBPF", error))
 }
 
 /// Returns the attachment of a program, or the error with which the kernel refused it.

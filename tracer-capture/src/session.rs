@@ -2,7 +2,7 @@
 
 mod ebpf;
 mod load;
-mod perf_backend;
+mod sampled;
 
 use std::{
     sync::{
@@ -31,8 +31,8 @@ use crate::{
     inventory::Inventory,
     kernel::{descriptors, rights},
     pause::{guardian::Guardian, keeper::Keeper, known::KnownFiles, left},
-    perf,
     probes::Prober,
+    samples,
     shared_maps::losses::HandedOver,
     sys,
     target::pid_namespace,
@@ -98,7 +98,7 @@ pub struct Session {
 /// Where the events come from.
 enum Source {
     Ebpf(Box<EbpfSource>),
-    Perf(Box<perf::Source>),
+    Sampled(Box<samples::Source>),
 }
 
 /// What the parts of a backend have in common when they are set up.
@@ -137,7 +137,7 @@ impl Session {
         };
         let stop = Arc::new(AtomicBool::new(false));
         let set_up = match options.backend {
-            Backend::Perf => perf_backend::set_up(options, guardian.as_ref(), &mut inventory)?,
+            Backend::Perf | Backend::Ftrace => sampled::set_up(options, guardian.as_ref(), &mut inventory)?,
             Backend::Ebpf | Backend::Other => {
                 EbpfSource::set_up(options, guardian.as_ref(), &readers, &mut inventory, &stop)?
             }
@@ -156,6 +156,9 @@ impl Session {
         let memory = Remote::new(readers.clone(), options.pause_limit);
         let work = Work::new(options, readers, prober, pauses, known, finder, Arc::clone(&inventory));
         let work = Arc::new(work);
+        if options.backend == Backend::Ftrace {
+            work.probe_own_c_library();
+        }
         let holder = Examiner {
             holds,
             work: Arc::clone(&work),
@@ -193,7 +196,7 @@ impl Session {
     pub(crate) fn insert(&mut self, pid: u32) -> Result<(), CaptureError> {
         match &mut self.source {
             Source::Ebpf(source) => source.insert(pid),
-            Source::Perf(source) => {
+            Source::Sampled(source) => {
                 source.insert(pid, GENERATION);
                 Ok(())
             }
@@ -204,7 +207,7 @@ impl Session {
     pub(crate) fn insert_user(&mut self, pid: u32) -> Result<(), CaptureError> {
         match &mut self.source {
             Source::Ebpf(source) => source.insert_user(pid),
-            Source::Perf(source) => {
+            Source::Sampled(source) => {
                 source.insert_user(pid);
                 Ok(())
             }
@@ -218,7 +221,7 @@ impl Session {
     pub(crate) fn ebpf(&mut self) -> Result<&mut EbpfSource, CaptureError> {
         match &mut self.source {
             Source::Ebpf(source) => Ok(source),
-            Source::Perf(_) => Err(CaptureError::NeedsEbpf("--all")),
+            Source::Sampled(_) => Err(CaptureError::NeedsEbpf("--all")),
         }
     }
 
@@ -226,17 +229,17 @@ impl Session {
     pub(crate) fn begin(&mut self) {
         match &mut self.source {
             Source::Ebpf(source) => source.begin(),
-            Source::Perf(source) => source.begin(),
+            Source::Sampled(source) => source.begin(),
         }
     }
 
-    /// Hands over records that have arrived: at most `most` of eBPF programs, all of perf events, because these come from several
+    /// Hands over records that have arrived: at most `most` of eBPF programs, all samples, because these come from several
     /// buffers. Returns whether more may have arrived since.
     pub fn drain<S: FnMut(&Event<'_>)>(&mut self, most: usize, sink: &mut S) -> bool {
         let (memory, discoveries) = (&mut self.memory, &mut self.discoveries);
         match &mut self.source {
             Source::Ebpf(source) => source.drain(most, memory, sink, |sink| discoveries.take(sink)),
-            Source::Perf(source) => {
+            Source::Sampled(source) => {
                 source.drain(memory, sink, |sink| discoveries.take(sink));
                 false
             }
@@ -248,7 +251,7 @@ impl Session {
     pub fn nap(&self) -> Duration {
         match &self.source {
             Source::Ebpf(_) => EBPF_NAP,
-            Source::Perf(source) => source.nap(),
+            Source::Sampled(source) => source.nap(),
         }
     }
 
@@ -257,7 +260,7 @@ impl Session {
     pub fn mark(&self) -> u64 {
         match &self.source {
             Source::Ebpf(source) => source.mark(),
-            Source::Perf(_) => sys::monotonic_ns(),
+            Source::Sampled(_) => sys::monotonic_ns(),
         }
     }
 
@@ -266,7 +269,7 @@ impl Session {
     pub fn is_drained_to(&self, mark: u64) -> bool {
         match &self.source {
             Source::Ebpf(source) => source.is_drained_to(mark),
-            Source::Perf(source) => source.is_drained_to(mark),
+            Source::Sampled(source) => source.is_drained_to(mark),
         }
     }
 
@@ -285,7 +288,7 @@ impl Session {
         let mut lost = |source, count| sink(&Event::Lost(Lost { time_ns, source, count }));
         match &mut self.source {
             Source::Ebpf(source) => source.take_losses(&mut lost),
-            Source::Perf(source) => source.take_losses(&mut lost),
+            Source::Sampled(source) => source.take_losses(&mut lost),
         }
         let cut_short = self.keeper.pauses().take_cut_short();
         if cut_short > 0 {
@@ -318,7 +321,7 @@ impl Session {
     pub fn report_open_calls(&self, sink: &mut impl FnMut(&Event<'_>)) {
         match &self.source {
             Source::Ebpf(source) => source.report_open_calls(sink),
-            Source::Perf(source) => source.report_open_calls(sink),
+            Source::Sampled(source) => source.report_open_calls(sink),
         }
     }
 
@@ -333,7 +336,7 @@ impl Session {
     pub fn stop_counting(&mut self) {
         match &mut self.source {
             Source::Ebpf(source) => source.stop_counting(),
-            Source::Perf(source) => source.stop_counting(),
+            Source::Sampled(source) => source.stop_counting(),
         }
     }
 
@@ -342,7 +345,7 @@ impl Session {
         // The filter comes first: no further process is paused or enters.
         match &mut self.source {
             Source::Ebpf(source) => source.admit_no_more(),
-            Source::Perf(source) => source.pause_no_more(),
+            Source::Sampled(source) => source.pause_no_more(),
         }
         self.stop.store(true, Ordering::Release);
         let mut prober = self.holder.take().map(JoinHandle::join);

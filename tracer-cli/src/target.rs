@@ -125,7 +125,8 @@ impl Ready {
     /// Prints how tracer captures, if that is not the usual way, and which processes it attached to.
     pub fn announce(&self) {
         if let Some(because) = &self.because {
-            say!("backend    perf, because {because}; docs/backends.md says what that captures");
+            let backend = self.session.inventory().backend;
+            say!("backend    {backend}, because {because}; docs/backends.md says what that captures");
         }
         if self.subject.target == Target::System {
             say!("watching   every process that submits to AMD GPUs");
@@ -161,6 +162,7 @@ fn options(capture: &Capture) -> anyhow::Result<(session::Options, Option<String
         backend: match capture.backend {
             Backend::Auto | Backend::Ebpf => session::Backend::Ebpf,
             Backend::Perf => session::Backend::Perf,
+            Backend::Ftrace => session::Backend::Ftrace,
         },
         // Links between calls and packets need this: for every packet of a batch except the last, a link is based on the fact that
         // the call's thread reserved the packet.

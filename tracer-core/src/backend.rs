@@ -15,6 +15,8 @@ pub enum Backend {
     Ebpf,
     /// Probes write perf samples, and the recorder reads packets from memory afterwards: docs/backends.md.
     Perf,
+    /// Probes write records of ftrace, and the recorder reads packets from memory afterwards.
+    Ftrace,
     /// A backend that this version does not know.
     #[serde(other)]
     Other,

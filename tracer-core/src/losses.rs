@@ -13,6 +13,7 @@ use crate::{backend::Backend, family::Family};
 pub fn counted(backend: Backend, has: impl Fn(Family) -> bool) -> Vec<&'static str> {
     let mut all: Vec<&str> = match backend {
         Backend::Perf => vec![PERF_RING, LossSource::HoldFailed.name()],
+        Backend::Ftrace => vec![FTRACE_RING, LossSource::HoldFailed.name()],
         Backend::Ebpf | Backend::Other => {
             let of_programs = LossSource::ALL
                 .into_iter()
@@ -121,6 +122,9 @@ pub const UNDECODED: &str = "undecoded";
 /// Source of losses for perf records that had no room: samples of any probe, and forks and exits of processes.
 pub const PERF_RING: &str = "perf-ring";
 
+/// Source of losses for records of ftrace that had no room: of any probe, and of forks and exits of processes.
+pub const FTRACE_RING: &str = "ftrace-ring";
+
 /// Source of losses for events that the tool whose text was imported lost itself.
 pub const IMPORT_LOST: &str = "import-lost";
 
@@ -227,6 +231,7 @@ fn hide_processes(source: &str) -> bool {
         "missed-process",
         UNDECODED,
         PERF_RING,
+        FTRACE_RING,
         PAUSE_LIMIT,
         LIBRARY_UNOPENED,
         LIBRARY_UNTRACED,
@@ -271,6 +276,8 @@ mod tests {
         // No program runs, so none of their counts is a 0.
         let by_perf = counted(Backend::Perf, |family| family == Family::Doorbell);
         assert_eq!(by_perf[..3], [PERF_RING, "hold-failed", UNDECODED]);
+        let by_ftrace = counted(Backend::Ftrace, |family| family == Family::Doorbell);
+        assert_eq!(by_ftrace[..3], [FTRACE_RING, "hold-failed", UNDECODED]);
     }
 
     #[test]
@@ -294,7 +301,7 @@ mod tests {
         }
         assert!(hide_doorbells(unattached(Family::Doorbell)) && !hide_doorbells(unattached(Family::Api)));
         assert!(hide_queue_calls(unattached(Family::HsaQueue)) && hide_requests(unattached(Family::Proxy)));
-        for source in [LIBRARY_UNOPENED, LIBRARY_UNTRACED, PERF_RING] {
+        for source in [LIBRARY_UNOPENED, LIBRARY_UNTRACED, PERF_RING, FTRACE_RING] {
             assert!(hide_doorbells(source) && hide_queue_calls(source), "{source}");
         }
     }

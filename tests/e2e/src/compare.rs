@@ -6,9 +6,9 @@ mod calls;
 mod copies;
 mod makers;
 mod names;
-mod perf;
 mod program;
 mod rung;
+mod sampled;
 mod taken;
 mod times;
 
@@ -28,8 +28,8 @@ use crate::{
     truth,
 };
 
-pub use perf::by_perf;
 pub use program::of_program;
+pub use sampled::{burst_without_ebpf, without_ebpf};
 pub use taken::taken;
 pub use times::monotonic_ns;
 

@@ -132,10 +132,10 @@ impl Scenario {
         }
     }
 
-    /// Makes the recording do without eBPF.
+    /// Makes the recording do without eBPF: by this backend.
     #[must_use]
-    pub fn by_perf(mut self) -> Self {
-        (self.backend, self.detail) = ("perf", "dispatch");
+    pub fn without_ebpf(mut self, backend: &'static str) -> Self {
+        (self.backend, self.detail) = (backend, "dispatch");
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, process::Command};
 
-use tracer_capture::kernel::rights::{Capability, FOR_A_USER, OF_USE, PERF_RECORDING, RECORDING};
+use tracer_capture::kernel::rights::{Capability, FOR_A_USER, FTRACE_RECORDING, OF_USE, PERF_RECORDING, RECORDING};
 use tracer_core::{backend::Backend, tables::Table};
 use tracer_e2e::{
     observed, place,
@@ -129,16 +129,30 @@ fn attach(capabilities: &[Capability]) {
 /// Without the rights to eBPF, perf events are used, and everyone is told so. What they capture equals the truth.
 #[test]
 fn without_the_rights_to_ebpf_perf_is_chosen() {
+    chosen(Backend::Perf, &PERF_RECORDING, "cap_bpf, cap_sys_admin are missing");
+}
+
+/// Without the rights to perf events, too, ftrace is used.
+#[test]
+fn with_access_to_tracefs_only_ftrace_is_chosen() {
+    chosen(
+        Backend::Ftrace,
+        &FTRACE_RECORDING,
+        "cap_bpf, cap_perfmon, cap_sys_admin are missing, and for perf events: cap_perfmon is missing",
+    );
+}
+
+fn chosen(backend: Backend, capabilities: &[Capability], because: &str) {
     let program = Program::steady("trixie", "gfx942", &[]);
     program.goes_on(100);
     let pid = program.pid().to_string();
     let trace = program.dir.path().join("t.trace");
-    let mut command = seeing_tracefs(&with(&PERF_RECORDING, &["-v", "record", "-p", &pid, "-o"]));
+    let mut command = seeing_tracefs(&with(capabilities, &["-v", "record", "-p", &pid, "-o"]));
     command.arg(&trace);
     let recorder = Recorder::of(command, &trace);
     let told = recorder.hears("backend    ");
     assert!(
-        told.starts_with("backend    perf, because cap_bpf, cap_sys_admin are missing"),
+        told.starts_with(&format!("backend    {backend}, because {because}")),
         "{told}"
     );
     recorder.hears("attached   ");
@@ -147,9 +161,9 @@ fn without_the_rights_to_ebpf_perf_is_chosen() {
     let recorded = recorder.wait().expect_success();
     let run = program.read(recorded);
     let manifest = run.trace.manifest();
-    assert_eq!(manifest.backend, Some(Backend::Perf));
+    assert_eq!(manifest.backend, Some(backend));
     let found = observed::adopted(&run, true);
-    println!("{found:?}");
+    println!("{backend}: {found:?}");
     assert!(found.claimed >= 500 && found.outside >= 50, "{found:?}");
     assert!(
         manifest.capabilities.iter().any(|name| name == "ioctls"),
@@ -157,9 +171,15 @@ fn without_the_rights_to_ebpf_perf_is_chosen() {
     );
 }
 
-/// The guardians remove what a killed recorder defined in tracefs. The program goes on, without probes.
+/// The guardians remove what a killed recorder has in tracefs: definitions of uprobes, and an instance. The program goes on, without
+/// probes.
 #[test]
-fn a_killed_recorder_leaves_no_uprobe() {
+fn a_killed_recorder_leaves_nothing_in_tracefs() {
+    killed("perf", &PERF_RECORDING);
+    killed("ftrace", &FTRACE_RECORDING);
+}
+
+fn killed(backend: &str, capabilities: &[Capability]) {
     let program = Program::steady("trixie", "gfx942", &[]);
     program.goes_on(100);
     let pid = program.pid().to_string();
@@ -167,30 +187,36 @@ fn a_killed_recorder_leaves_no_uprobe() {
     let script = r#"
         "$@" &
         recorder=$!
-        defined() { grep -q "tracer_$recorder/" /sys/kernel/tracing/uprobe_events; }
+        tracing=/sys/kernel/tracing
+        defined() { grep -q "tracer_$recorder/" $tracing/uprobe_events; }
+        there() { defined || test -e $tracing/instances/tracer_$recorder; }
         tries=0
         until defined; do tries=$((tries + 1)); test $tries -lt 600 || exit 2; sleep 0.05; done
+        case $backend in ftrace) test -e $tracing/instances/tracer_$recorder || exit 4;; esac
         kill -KILL $recorder
         tries=0
-        while defined; do tries=$((tries + 1)); test $tries -lt 600 || exit 3; sleep 0.05; done
+        while there; do tries=$((tries + 1)); test $tries -lt 600 || exit 3; sleep 0.05; done
     "#;
-    let mut command = with(&PERF_RECORDING, &["record", "-p", &pid, "-o"]);
+    let mut command = with(capabilities, &["record", "--backend", backend, "-p", &pid, "-o"]);
     command.arg(&trace);
     let words: Vec<_> = std::iter::once(command.get_program())
         .chain(command.get_args())
         .collect();
     let mut shell = Command::new("sh");
     shell.args(["-c", script, "sh"]).args(words);
-    let output = seeing_tracefs(&shell).output().expect("unshare, of util-linux");
+    let output = seeing_tracefs(&shell)
+        .env("backend", backend)
+        .output()
+        .expect("unshare, of util-linux");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(output.status.code(), Some(0), "{backend}: {said}");
     program.goes_on(500);
     program.stop();
 }
 
 /// What only eBPF can do is refused, with the option's name, and nothing is recorded.
 #[test]
-fn what_perf_cannot_do_is_refused() {
+fn what_only_ebpf_can_do_is_refused() {
     let dir = folder();
     let trace = dir.path().join("t.trace").to_string_lossy().into_owned();
     for (option, named) in [
@@ -199,16 +225,18 @@ fn what_perf_cannot_do_is_refused() {
         (&["--stacks"], "--stacks"),
         (&["--all", "--duration", "1s"], "--all"),
     ] {
-        let mut command = Command::new(place::programs().join("tracer"));
-        command.args(["record", "--backend=perf", "-o", &trace]).args(option);
-        if named != "--all" {
-            command.args(["--", "/bin/true"]);
+        for backend in ["--backend=perf", "--backend=ftrace"] {
+            let mut command = Command::new(place::programs().join("tracer"));
+            command.args(["record", backend, "-o", &trace]).args(option);
+            if named != "--all" {
+                command.args(["--", "/bin/true"]);
+            }
+            let output = command.output().expect("tracer runs");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(125), "{said}");
+            assert!(said.contains(&format!("{named} needs eBPF")), "{said}");
+            assert!(!dir.path().join("t.trace").exists());
         }
-        let output = command.output().expect("tracer runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(125), "{said}");
-        assert!(said.contains(&format!("{named} needs eBPF")), "{said}");
-        assert!(!dir.path().join("t.trace").exists());
     }
 }
 
@@ -272,9 +300,16 @@ fn without_one_of_them_the_error_names_it() {
             check(&others, words, None, missing.0);
         }
     }
-    for missing in PERF_RECORDING {
-        let others: Vec<Capability> = PERF_RECORDING.into_iter().filter(|one| *one != missing).collect();
-        for backend in ["--backend=perf", "--backend=auto"] {
+    let by =
+        |backend: &'static str, all: &[Capability]| all.iter().map(|missing| (backend, *missing)).collect::<Vec<_>>();
+    for (backend, missing) in [by("perf", &PERF_RECORDING), by("ftrace", &FTRACE_RECORDING)].concat() {
+        let all = if backend == "perf" {
+            &PERF_RECORDING[..]
+        } else {
+            &FTRACE_RECORDING
+        };
+        let others: Vec<Capability> = all.iter().copied().filter(|one| *one != missing).collect();
+        for backend in [&format!("--backend={backend}")[..], "--backend=auto"] {
             let run = ["record", backend, "-o", &trace, "--", "/bin/true"];
             let output = with(&others, &run).output().expect("setpriv, of util-linux");
             let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -31,7 +31,7 @@ use crate::{
         debug_files::Network,
         elf_peek::Peek,
         resolver::{
-            Argument, Entries, FunctionSite, MAX_FILE, Resolution, ResolveError,
+            Argument, Entries, FunctionSite, IoctlCall, MAX_FILE, Resolution, ResolveError,
             debug::{DebugFiles, DebugKey, Lookup},
         },
         unwind::Module,
@@ -309,6 +309,17 @@ impl Examine<'_> {
         let (layer, keep) = (layer as u8, keep.to_vec());
         match self.run(&Job::Entries { layer, keep }, Some(library), &mut ())? {
             Output::Entries(entries) => Ok(entries),
+            _ => Err(ParseFailed::Crashed.into()),
+        }
+    }
+
+    /// Finds where a C library calls the kernel for an ioctl.
+    ///
+    /// # Errors
+    /// Fails with [`NotRead`]. The inner result is the resolver's verdict about the file.
+    pub fn ioctl_call(&self, library: &Sealed) -> Result<Result<Option<IoctlCall>, ResolveError>, NotRead> {
+        match self.run(&Job::IoctlCall, Some(library), &mut ())? {
+            Output::IoctlCall(call) => Ok(call),
             _ => Err(ParseFailed::Crashed.into()),
         }
     }

@@ -15,7 +15,7 @@ use crate::runtime::{
     debug_files::{self, DebugSymbols, Source},
     elf_peek::{self, Peek},
     resolver::{
-        self, Argument, Entries, FunctionSite, MAX_FILE, Resolution, ResolveError,
+        self, Argument, Entries, FunctionSite, IoctlCall, MAX_FILE, Resolution, ResolveError,
         debug::{DebugFiles, DebugKey, Lookup, NotUsed, Tried},
     },
     unwind::{self, Module},
@@ -35,6 +35,8 @@ pub enum Job {
         /// The registers that must hold the functions' arguments at the probes.
         keep: Vec<Argument>,
     },
+    /// Finds where a C library calls the kernel for an ioctl. The input is a whole file.
+    IoctlCall,
     /// Reads the build-id. The input is a whole file.
     BuildId,
     /// Reads the names in a debug file.
@@ -68,6 +70,7 @@ pub enum Output {
     Peek(Peek),
     Resolve(Box<Result<Resolution, ResolveError>>),
     Entries(Result<Entries, ResolveError>),
+    IoctlCall(Result<Option<IoctlCall>, ResolveError>),
     BuildId(Option<String>),
     DebugSymbols(Result<DebugSymbols, String>),
     Checksum(u32),
@@ -184,6 +187,7 @@ fn run(channel: &Channel, job: Job, whole: Option<&Sealed>) -> io::Result<Output
             let layer = Layer::ALL.get(usize::from(layer)).copied().unwrap_or(Layer::Hsa);
             Output::Entries(resolver::entries(bytes, layer, &keep))
         }
+        Job::IoctlCall => Output::IoctlCall(resolver::ioctl_call(bytes)),
         Job::BuildId => Output::BuildId(resolver::build_id(bytes)),
         Job::DebugSymbols => Output::DebugSymbols(debug_files::read(&asked)),
         Job::Checksum => Output::Checksum(crc32fast::hash(bytes)),

@@ -5,7 +5,7 @@ pub(super) mod scan;
 pub(super) mod unused;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -27,6 +27,7 @@ use crate::{
     },
     session::{self, Options},
     sys,
+    target::proc_maps::FileId,
 };
 
 use scan::Reply;
@@ -56,6 +57,8 @@ pub struct Work {
     /// Attaches probes; `None` once the session ends.
     prober: Mutex<Option<Prober>>,
     libraries: Libraries,
+    /// C libraries that were examined: for backends whose records of ioctls lack the arguments.
+    c_libraries: Mutex<HashSet<FileId>>,
     pauses: Arc<Pauses>,
     /// Files whose mapping pauses no process any more.
     known: KnownFiles,
@@ -88,6 +91,7 @@ impl Work {
             readers,
             prober: Mutex::new(Some(prober)),
             libraries: Libraries::new(settings.debuginfod, settings.api, settings.user),
+            c_libraries: Mutex::default(),
             pauses,
             known,
             code_objects: Lists::new(finder.clone()),

@@ -29,11 +29,20 @@ pub const PERF_RECORDING: [Capability; 5] = [
     ("CAP_KILL", 5),
 ];
 
+/// Capabilities that a recording by ftrace needs, beside write access to tracefs.
+pub const FTRACE_RECORDING: [Capability; 4] = [
+    ("CAP_SYS_PTRACE", 19),
+    ("CAP_DAC_READ_SEARCH", 2),
+    ("CAP_CHECKPOINT_RESTORE", 40),
+    ("CAP_KILL", 5),
+];
+
 /// Returns the capabilities that a recording by a backend needs.
 #[must_use]
 pub fn of(backend: Backend) -> &'static [Capability] {
     match backend {
         Backend::Perf => &PERF_RECORDING,
+        Backend::Ftrace => &FTRACE_RECORDING,
         Backend::Ebpf | Backend::Other => &RECORDING,
     }
 }

@@ -20,10 +20,14 @@ use std::{
     },
 };
 
+use rustix::fs::{AtFlags, unlinkat};
+
 use crate::{probes::tracefs::ROOTS, target::process_stat};
 
 /// The file that takes definitions (Documentation/trace/uprobetracer.rst).
 const CONTROL: &str = "uprobe_events";
+/// The folder of instances.
+pub const INSTANCES: &str = "instances";
 /// Start of the names of the groups, before the recorder's process id.
 const GROUP: &str = "tracer_";
 
@@ -32,9 +36,9 @@ pub struct Named {
     /// tracefs, which may be mounted for the thread that opened it only.
     _tracefs: File,
     /// The path at which every thread of this process reaches it.
-    root: PathBuf,
+    pub root: PathBuf,
     control: Arc<File>,
-    /// The group of this recorder's definitions.
+    /// The group of this recorder's definitions; its instance of tracefs has the same name.
     pub group: String,
     next: AtomicU64,
 }
@@ -42,11 +46,12 @@ pub struct Named {
 /// A definition. Dropping it removes it, which the kernel permits once its events are closed.
 pub struct Definition {
     control: Arc<File>,
-    name: String,
+    /// Its group, and its event in it: `GROUP/EVENT`.
+    pub name: String,
 }
 
 impl Named {
-    /// Opens tracefs, which the calling thread must see. Removes the definitions of recorders that are gone.
+    /// Opens tracefs, which the calling thread must see. Removes the instances and definitions of recorders that are gone.
     ///
     /// # Errors
     /// Fails if tracefs is not mounted, or if this process may not write to it.
@@ -63,16 +68,16 @@ impl Named {
         Ok(named)
     }
 
-    /// Defines a uprobe at an offset of a file. Returns the number of its trace event.
+    /// Defines a uprobe at an offset of a file, whose records have these fetch arguments. Returns the number of its trace event.
     ///
     /// # Errors
     /// Fails with the kernel's error.
-    pub fn define(&self, file: &CStr, offset: u64) -> io::Result<(u64, Definition)> {
+    pub fn define(&self, file: &CStr, offset: u64, arguments: &str) -> io::Result<(u64, Definition)> {
         let event = format!("u{}", self.next.fetch_add(1, Ordering::Relaxed));
         let name = format!("{}/{event}", self.group);
         write(
             &self.control,
-            &format!("p:{name} {}:{offset:#x}", file.to_string_lossy()),
+            &format!("p:{name} {}:{offset:#x} {arguments}", file.to_string_lossy()),
         )?;
         let definition = Definition {
             control: Arc::clone(&self.control),
@@ -89,15 +94,29 @@ impl Named {
     }
 
     fn remove_left(&self) {
-        let groups = fs::read_dir(self.root.join("events")).into_iter().flatten().flatten();
-        for group in groups.filter_map(|entry| entry.file_name().into_string().ok()) {
-            let recorder = group.strip_prefix(GROUP).and_then(|pid| pid.parse().ok());
-            if recorder.is_some_and(|pid| !process_stat::is_alive(pid)) {
-                // Another tracer may have removed it.
-                let _ = remove_group(&self.control, &group);
+        // The definitions of an instance are in use while it exists.
+        if let Ok(instances) = File::open(self.root.join(INSTANCES)) {
+            for name in left_in(&self.root.join(INSTANCES)) {
+                let _ = remove_instance(&instances, &name);
             }
         }
+        for group in left_in(&self.root.join("events")) {
+            // Another tracer may have removed it.
+            let _ = remove_group(&self.control, &group);
+        }
     }
+}
+
+/// Returns the names in a folder of tracefs that belong to recorders that are gone.
+fn left_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|name| {
+            let recorder = name.strip_prefix(GROUP).and_then(|pid| pid.parse().ok());
+            recorder.is_some_and(|pid| !process_stat::is_alive(pid))
+        })
+        .collect()
 }
 
 impl Drop for Definition {
@@ -114,6 +133,14 @@ impl Drop for Definition {
 /// Fails with the kernel's error: EBUSY while an event of the group is open.
 pub fn remove_group(control: &File, group: &str) -> io::Result<()> {
     write(control, &format!("-:{group}/"))
+}
+
+/// Removes an instance of tracefs, given by the folder of instances and its name.
+///
+/// # Errors
+/// Fails with the kernel's error: EBUSY while a file of the instance is open.
+pub fn remove_instance(instances: &File, name: &str) -> io::Result<()> {
+    Ok(unlinkat(instances, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Writes a line at once, as the kernel takes it.

@@ -84,20 +84,26 @@ impl Guardian {
     /// Fails with [`CaptureError::System`] if a guardian is gone.
     pub fn share(&self, map: BorrowedFd<'_>, left: Left<'_>) -> Result<(), CaptureError> {
         let failed = |error| CaptureError::system("sending the map of paused processes to the guardian", error);
-        self.channels
-            .iter()
-            .try_for_each(|channel| match left {
-                Left::Nothing => channel.send(&Removed::default(), &[map]),
-                Left::Pin(pin) => {
-                    let pin = Some(pin.to_owned());
-                    channel.send(&Removed { pin, group: None }, &[map])
-                }
-                Left::Uprobes(control, group) => {
-                    let group = Some(group.to_owned());
-                    channel.send(&Removed { pin: None, group }, &[map, control])
-                }
-            })
-            .map_err(failed)
+        let mut removed = Removed::default();
+        let mut descriptors = vec![map];
+        match left {
+            Left::Nothing => {}
+            Left::Pin(pin) => removed.pin = Some(pin.to_owned()),
+            Left::Uprobes(control, group) => {
+                removed.group = Some(group.to_owned());
+                descriptors.push(control);
+            }
+            Left::Instance {
+                control,
+                instances,
+                name,
+            } => {
+                (removed.group, removed.instance) = (Some(name.to_owned()), Some(name.to_owned()));
+                descriptors.extend([control, instances]);
+            }
+        }
+        let send = |channel: &Channel| channel.send(&removed, &descriptors);
+        self.channels.iter().try_for_each(send).map_err(failed)
     }
 }
 
@@ -110,6 +116,15 @@ pub enum Left<'a> {
     Pin(&'a Path),
     /// Definitions of uprobes in tracefs: the file that takes their removal, and their group.
     Uprobes(BorrowedFd<'a>, &'a str),
+    /// An instance of tracefs, and definitions of uprobes in a group of the same name.
+    Instance {
+        /// The file that takes the removal of the definitions.
+        control: BorrowedFd<'a>,
+        /// The folder of instances.
+        instances: BorrowedFd<'a>,
+        /// The name.
+        name: &'a str,
+    },
 }
 
 /// What the guardians remove in the end.
@@ -118,6 +133,8 @@ struct Removed {
     pin: Option<PathBuf>,
     /// The file that takes its removal comes beside the message.
     group: Option<String>,
+    /// The folder of instances comes after that file.
+    instance: Option<String>,
 }
 
 /// Turns the process into a guardian, except for its work.
@@ -177,6 +194,7 @@ struct Shared {
     entries: Entries,
     left: Removed,
     uprobes: Option<File>,
+    instances: Option<File>,
 }
 
 impl Guard {
@@ -216,6 +234,10 @@ impl Guard {
             if let Some(pin) = shared.left.pin {
                 let _ = fs::remove_file(pin);
             }
+            // Its definitions are in use while it exists.
+            if let (Some(instances), Some(name)) = (shared.instances, shared.left.instance) {
+                let _ = uprobe_events::remove_instance(&instances, &name);
+            }
             if let (Some(control), Some(group)) = (shared.uprobes, shared.left.group) {
                 let _ = uprobe_events::remove_group(&control, &group);
             }
@@ -232,8 +254,14 @@ impl Guard {
                 if let (Some(map), Ok(left)) = (descriptors.next(), left)
                     && let Ok(entries) = Entries::new(map)
                 {
-                    let uprobes = descriptors.next().map(File::from);
-                    self.shared = Some(Shared { entries, left, uprobes });
+                    let mut file = || descriptors.next().map(File::from);
+                    let (uprobes, instances) = (file(), file());
+                    self.shared = Some(Shared {
+                        entries,
+                        left,
+                        uprobes,
+                        instances,
+                    });
                 }
             }
             Err(error) => match error.kind() {

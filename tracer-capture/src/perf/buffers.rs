@@ -7,7 +7,7 @@ use tracer_core::event::Origin;
 
 use super::{
     event,
-    record::{Record, parse},
+    record::{PerfRecord, parse},
     ring::Ring,
 };
 use crate::sys;
@@ -105,7 +105,7 @@ impl Buffers {
     }
 
     /// Passes on the records of the list.
-    pub fn each(&mut self, mut take: impl FnMut(Origin, Record<'_>)) {
+    pub fn each(&mut self, mut take: impl FnMut(Origin, PerfRecord<'_>)) {
         for waiting in &self.waiting {
             let (ring, head) = (&self.rings[waiting.ring], self.heads[waiting.ring]);
             let bytes = ring.record(waiting.position, head, &mut self.scratch);

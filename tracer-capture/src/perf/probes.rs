@@ -1,75 +1,28 @@
 //! Probes: one event per processor for each place.
 
-use std::{
-    collections::HashMap,
-    ffi::CStr,
-    io,
-    os::fd::OwnedFd,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
-
-use tracer_core::event::RingStep;
+use std::{ffi::CStr, io, os::fd::OwnedFd};
 
 use super::event;
-use crate::kernel::uprobe_events::{Definition, Named};
-
-/// What a sample of an event means: mostly the counterparts of the eBPF programs of the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
-    /// A doorbell function of a queue.
-    Doorbell,
-    /// An exported function that stores to a signal, which may be a doorbell.
-    DoorbellBySignal,
-    /// The function that the runtime calls around changes of its list of code objects.
-    CodeObject,
-    /// The entry of an ioctl.
-    IoctlEnter,
-    /// The exit of an ioctl.
-    IoctlExit,
-    /// A step of a job on a ring of the kernel driver.
-    Ring(RingStep),
-}
-
-impl Program {
-    /// Returns the program of a uprobe by its name; `None` if only eBPF can do its work.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "doorbell" => Some(Self::Doorbell),
-            "doorbell_by_signal" => Some(Self::DoorbellBySignal),
-            "code_object" => Some(Self::CodeObject),
-            _ => None,
-        }
-    }
-}
-
-/// A place of a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// What a sample means.
-    pub program: Program,
-    /// The upper half of the cookie: what must be known about the site of a uprobe.
-    pub displacement: i32,
-}
-
-/// The places of all events, by the numbers of their events. The thread that attaches probes adds them, and the thread that reads
-/// samples looks them up. Numbers are never used again.
-pub type Places = HashMap<u64, Place>;
+use crate::{
+    kernel::uprobe_events::{Definition, Named},
+    samples::{Attach, Attachments, Place, Places, Program},
+};
 
 /// Attaches probes.
 pub struct Probes {
     /// Each processor, and the event whose buffer its other events share.
     processors: Vec<(u32, OwnedFd)>,
-    places: Mutex<Arc<Places>>,
+    /// What the events mean.
+    pub places: Places,
     /// Defines uprobes by name; `None` if only the uprobe PMU can be used.
     named: Option<Named>,
 }
 
-/// An attached probe, or the part of it on one processor. Dropping it detaches.
-pub struct Attachment {
+/// An attached probe. Dropping it detaches.
+struct Attachment {
     _events: Vec<OwnedFd>,
     /// Comes after the events.
-    _definition: Option<Definition>,
+    _definition: Definition,
 }
 
 impl Probes {
@@ -85,43 +38,14 @@ impl Probes {
         };
         Ok(Self {
             processors,
-            places: Mutex::default(),
+            places: Places::default(),
             named,
         })
-    }
-
-    /// Returns the places, for one pass over the buffers.
-    pub fn places(&self) -> Arc<Places> {
-        Arc::clone(&self.locked())
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Arc<Places>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the definitions that would outlive this process if it were killed.
     pub fn named(&self) -> Option<&Named> {
         self.named.as_ref()
-    }
-
-    /// Attaches a probe for every process that maps the file.
-    ///
-    /// # Errors
-    /// Fails with the kernel's error; nothing is attached then.
-    pub fn attach(&self, place: Place, file: &CStr, offset: u64) -> io::Result<Vec<Attachment>> {
-        let Some(named) = &self.named else {
-            let events = self.open(&event::uprobe(file, offset)?, place)?;
-            let attachments = events.into_iter().map(|event| Attachment {
-                _events: vec![event],
-                _definition: None,
-            });
-            return Ok(attachments.collect());
-        };
-        let (event, definition) = named.define(file, offset)?;
-        Ok(vec![Attachment {
-            _events: self.open(&event::named_uprobe(event), place)?,
-            _definition: Some(definition),
-        }])
     }
 
     /// Opens a trace event on every processor.
@@ -142,8 +66,22 @@ impl Probes {
         let opened: Vec<OwnedFd> = opened.collect::<io::Result<_>>()?;
         let numbers: Vec<u64> = opened.iter().map(event::id).collect::<io::Result<_>>()?;
         // Before they write samples.
-        Arc::make_mut(&mut self.locked()).extend(numbers.into_iter().map(|number| (number, place)));
+        self.places.add(numbers, place);
         opened.iter().try_for_each(event::enable)?;
         Ok(opened)
+    }
+}
+
+impl Attach for Probes {
+    fn attach(&self, place: Place, file: &CStr, offset: u64) -> io::Result<Attachments> {
+        let Some(named) = &self.named else {
+            let events = self.open(&event::uprobe(file, offset)?, place)?;
+            return Ok(events.into_iter().map(|event| Box::new(event) as _).collect());
+        };
+        let (event, definition) = named.define(file, offset, "")?;
+        Ok(vec![Box::new(Attachment {
+            _events: self.open(&event::named_uprobe(event), place)?,
+            _definition: definition,
+        })])
     }
 }

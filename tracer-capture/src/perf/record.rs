@@ -10,44 +10,24 @@ use perf_event_open_sys::bindings::{
 use tracer_core::event::Origin;
 
 use super::ring::HEADER;
+use crate::samples::{Call, File, Record, Registers, array, half, text, word};
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record<'a> {
+pub enum PerfRecord<'a> {
     /// A sample of the event of this number, without the fields that all samples have.
     Sample(u64, &'a [u8]),
-    /// A process created the process or thread of the first id; the second one is its thread.
-    Fork(u32, u32),
-    /// The process runs a new program of this name.
-    Exec(&'a [u8]),
-    /// The thread of the origin exits.
-    Exit,
-    /// The process mapped a file executable: device (major, minor), inode, path.
-    Mapped(File<'a>),
     /// This many records had no room.
     Lost(u64),
-    /// A record without a meaning for tracer.
-    Other,
-}
-
-/// The file of a mapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct File<'a> {
-    /// First address of the mapping.
-    pub address: u64,
-    /// Major and minor number of the device.
-    pub device: (u32, u32),
-    /// Inode.
-    pub inode: u64,
-    /// Path, as the process sees it.
-    pub path: &'a [u8],
+    /// Any other record.
+    Other(Record<'a>),
 }
 
 /// Bytes at the end of every record that is not a sample.
 const TRAILER: usize = 24;
 
 /// Returns a record with its time, process and thread; `None` if it is too short for its kind.
-pub fn parse(bytes: &[u8]) -> Option<(Origin, Record<'_>)> {
+pub fn parse(bytes: &[u8]) -> Option<(Origin, PerfRecord<'_>)> {
     let kind = u32::from_ne_bytes(array(bytes, 0)?);
     let misc = u32::from(u16::from_ne_bytes(array(bytes, 4)?));
     let body = bytes.get(HEADER..)?;
@@ -57,7 +37,7 @@ pub fn parse(bytes: &[u8]) -> Option<(Origin, Record<'_>)> {
             tid: half(body, 12)?,
             time_ns: word(body, 16)?,
         };
-        return Some((origin, Record::Sample(word(body, 0)?, body.get(24..)?)));
+        return Some((origin, PerfRecord::Sample(word(body, 0)?, body.get(24..)?)));
     }
     let (body, trailer) = body.split_at_checked(body.len().checked_sub(TRAILER)?)?;
     let mut origin = Origin {
@@ -82,28 +62,16 @@ pub fn parse(bytes: &[u8]) -> Option<(Origin, Record<'_>)> {
         }
         PERF_RECORD_MMAP2 => {
             (origin.pid, origin.tid) = (half(body, 0)?, half(body, 4)?);
-            Record::Mapped(File {
-                address: word(body, 8)?,
+            Record::Mapped(Some(File {
                 device: (half(body, 32)?, half(body, 36)?),
                 inode: word(body, 40)?,
                 path: text(body.get(64..)?),
-            })
+            }))
         }
-        PERF_RECORD_LOST => Record::Lost(word(body, 8)?),
+        PERF_RECORD_LOST => return Some((origin, PerfRecord::Lost(word(body, 8)?))),
         _ => Record::Other,
     };
-    Some((origin, record))
-}
-
-/// The registers of a sample at a uprobe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registers {
-    /// Second argument of a function.
-    pub si: u64,
-    /// First argument of a function.
-    pub di: u64,
-    /// Address of the instruction.
-    pub ip: u64,
+    Some((origin, PerfRecord::Other(record)))
 }
 
 /// Returns the registers in the body of a sample at a uprobe; `None` if the kernel gave none.
@@ -117,67 +85,33 @@ pub fn registers(body: &[u8]) -> Option<Registers> {
     })
 }
 
-/// A sample of a system call: the event's record, and the top of the thread's stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call<'a> {
-    /// The record of the trace event, from its first common field on.
-    pub raw: &'a [u8],
-    /// The stack pointer; 0 if the sample has none.
-    pub stack_pointer: u64,
-    /// Bytes from the stack pointer on.
-    pub stack: &'a [u8],
-}
-
-impl<'a> Call<'a> {
-    /// Returns the parts of a sample's body.
-    pub fn parse(body: &'a [u8]) -> Option<Self> {
-        let raw_len = half(body, 0)? as usize;
-        let raw = body.get(4..raw_len.checked_add(4)?)?;
-        let rest = body.get(raw_len + 4..)?;
-        let (stack_pointer, rest) = if word(rest, 0)? == 0 {
-            (0, rest.get(8..)?)
-        } else {
-            (word(rest, 8)?, rest.get(16..)?)
-        };
-        let size = usize::try_from(word(rest, 0)?).ok()?;
-        let mut stack: &[u8] = &[];
-        if size > 0 {
-            stack = rest.get(8..size.checked_add(8)?)?;
-            // As much of it as could be copied.
-            let copied = usize::try_from(word(rest, size + 8)?).ok()?;
-            stack = stack.get(..copied.min(size))?;
-        }
-        Some(Self {
-            raw,
-            stack_pointer,
-            stack,
-        })
+/// Returns the parts of the body of a sample with a record and a stack.
+pub fn call(body: &[u8]) -> Option<Call<'_>> {
+    let (raw, rest) = raw(body)?;
+    let (stack_pointer, rest) = if word(rest, 0)? == 0 {
+        (0, rest.get(8..)?)
+    } else {
+        (word(rest, 8)?, rest.get(16..)?)
+    };
+    let size = usize::try_from(word(rest, 0)?).ok()?;
+    let mut stack: &[u8] = &[];
+    if size > 0 {
+        stack = rest.get(8..size.checked_add(8)?)?;
+        // As much of it as could be copied.
+        let copied = usize::try_from(word(rest, size + 8)?).ok()?;
+        stack = stack.get(..copied.min(size))?;
     }
-
-    /// Returns `len` bytes at an address of the process, if they are in the copied part of the stack.
-    pub fn memory(&self, address: u64, len: usize) -> Option<&'a [u8]> {
-        let start = usize::try_from(address.checked_sub(self.stack_pointer)?).ok()?;
-        self.stack.get(start..start.checked_add(len)?)
-    }
+    Some(Call {
+        raw,
+        stack_pointer,
+        stack,
+    })
 }
 
-/// Returns 8 bytes at an offset.
-pub fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(array(bytes, at)?))
-}
-
-/// Returns 4 bytes at an offset.
-pub fn half(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(array(bytes, at)?))
-}
-
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
-}
-
-/// Returns the bytes before the first 0.
-pub fn text(bytes: &[u8]) -> &[u8] {
-    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+/// Returns the record in the body of a sample of a trace event, and what comes after it.
+pub fn raw(body: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = (half(body, 0)? as usize).checked_add(4)?;
+    Some((body.get(4..end)?, body.get(end..)?))
 }
 
 #[cfg(test)]
@@ -203,7 +137,7 @@ mod tests {
         let bytes = record(PERF_RECORD_SAMPLE, 0, &[7, two(3, 4), 99, 2, 11, 12, 13, 14]);
         let (origin, parsed) = parse(&bytes).unwrap();
         assert_eq!((origin.pid, origin.tid, origin.time_ns), (3, 4, 99));
-        let Record::Sample(7, body) = parsed else {
+        let PerfRecord::Sample(7, body) = parsed else {
             panic!("{parsed:?}")
         };
         let expected = Registers { si: 11, di: 12, ip: 14 };
@@ -216,14 +150,14 @@ mod tests {
         // 12 bytes of record after their length: two words. ABI, sp, size of the stack, the stack, and what was copied of it.
         let words = [two(12, 1), two(2, 3), 2, 1000, 16, 0xaa, 0xbb, 12];
         let body: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let call = Call::parse(&body).unwrap();
-        assert_eq!((call.raw.len(), half(call.raw, 8)), (12, Some(3)));
-        assert_eq!(call.memory(1000, 8), Some(&0xaa_u64.to_ne_bytes()[..]));
-        assert_eq!(call.memory(1008, 4), Some(&0xbb_u32.to_ne_bytes()[..]));
-        assert_eq!((call.memory(1008, 8), call.memory(999, 1)), (None, None));
+        let sample = call(&body).unwrap();
+        assert_eq!((sample.raw.len(), half(sample.raw, 8)), (12, Some(3)));
+        assert_eq!(sample.memory(1000, 8), Some(&0xaa_u64.to_ne_bytes()[..]));
+        assert_eq!(sample.memory(1008, 4), Some(&0xbb_u32.to_ne_bytes()[..]));
+        assert_eq!((sample.memory(1008, 8), sample.memory(999, 1)), (None, None));
         for cut in 0..body.len() {
             // No length makes it read beyond the record.
-            let _ = Call::parse(&body[..cut]);
+            let _ = call(&body[..cut]);
         }
     }
 
@@ -236,15 +170,15 @@ mod tests {
             (origin.pid, origin.tid, origin.time_ns, format!("{record:?}"))
         };
         let fork = of(PERF_RECORD_FORK, 0, &[two(20, 10), two(21, 11), 50]);
-        assert_eq!(fork, (10, 11, 77, "Fork(20, 21)".to_owned()));
+        assert_eq!(fork, (10, 11, 77, "Other(Fork(20, 21))".to_owned()));
         let exit = of(PERF_RECORD_EXIT, 0, &[two(20, 10), two(21, 11), 50]);
-        assert_eq!(exit, (20, 21, 77, "Exit".to_owned()));
+        assert_eq!(exit, (20, 21, 77, "Other(Exit)".to_owned()));
         let name = u64::from_ne_bytes(*b"app\0\0\0\0\0");
         let exec = PERF_RECORD_MISC_COMM_EXEC as u16;
         let named = of(PERF_RECORD_COMM, exec, &[two(20, 21), name]);
-        assert_eq!(named, (20, 21, 77, "Exec([97, 112, 112])".to_owned()));
+        assert_eq!(named, (20, 21, 77, "Other(Exec([97, 112, 112]))".to_owned()));
         // A thread that changes its name runs no new program.
-        assert_eq!(of(PERF_RECORD_COMM, 0, &[two(20, 21), name]).3, "Other");
+        assert_eq!(of(PERF_RECORD_COMM, 0, &[two(20, 21), name]).3, "Other(Other)");
         assert_eq!(of(PERF_RECORD_LOST, 0, &[1, 9]).3, "Lost(9)");
         assert_eq!(parse(&record(PERF_RECORD_FORK, 0, &[1, 2])), None);
     }

@@ -10,6 +10,7 @@
 //! and were checked on Debian's builds 5.2.3, 6.1.2, 6.4.3 and 7.2.4.
 
 mod aql_queue;
+mod c_library;
 mod code;
 mod code_objects;
 pub mod debug;
@@ -42,6 +43,7 @@ use functions::Functions;
 
 pub(crate) use elf::{MAX_NAME, build_id_in};
 
+pub use c_library::{IoctlCall, ioctl_call};
 pub use decision::{Decision, Outcome, Sought};
 pub use entries::{Entries, Entry, entries};
 pub use error::ResolveError;

@@ -17,12 +17,14 @@ pub(super) const PAUSE_LIMIT_MS: u32 = 100;
 /// How to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
-    /// eBPF; perf events where eBPF is not permitted and they suffice
+    /// eBPF; where it is not permitted, perf events or ftrace if they suffice
     Auto,
     /// eBPF programs: the whole picture
     Ebpf,
     /// Perf events: for machines that do not permit eBPF
     Perf,
+    /// ftrace: for machines that permit tracefs only
+    Ftrace,
 }
 
 /// What to capture of each submission.

@@ -46,18 +46,29 @@ pub fn rights(out: &mut Lines, rights: &Rights) {
 
 /// Adds in which ways this process can capture, and which one `record` would choose.
 pub fn backends(out: &mut Lines, backends: &Backends) {
-    let perf = match &backends.perf {
-        None => "perf events work too (--backend perf; less is captured, see docs/backends.md)".to_owned(),
-        Some(reason) => format!("perf events do not: {reason}"),
-    };
+    let all = [
+        ("eBPF", &backends.ebpf),
+        ("perf events", &backends.perf),
+        ("ftrace", &backends.ftrace),
+    ];
+    let chosen = all.iter().position(|(_, why_not)| why_not.is_none());
     out.item(
         "backend",
-        match (&backends.ebpf, &backends.perf) {
-            (None, _) => format!("eBPF; {perf}"),
-            (Some(reason), None) => format!("perf events, because {reason}; less is captured (docs/backends.md)"),
-            (Some(reason), Some(_)) => format!("none: {reason}; {perf}"),
+        match chosen {
+            Some(0) => "eBPF".to_owned(),
+            Some(at) => format!("{}; less is captured than by eBPF (docs/backends.md)", all[at].0),
+            None => "none".to_owned(),
         },
     );
+    for (at, (name, why_not)) in all.iter().enumerate().filter(|(at, _)| Some(*at) != chosen) {
+        match why_not {
+            Some(reason) => out.more(format_args!("{name} cannot be used: {reason}")),
+            None => out.more(format_args!(
+                "{name} can be used too (--backend {})",
+                ["ebpf", "perf", "ftrace"][at]
+            )),
+        };
+    }
 }
 
 /// Adds which programs the kernel accepts.

@@ -337,6 +337,7 @@ mod tests {
         for source in sources
             .chain(LossSource::ALL.map(LossSource::name))
             .chain(losses::counted(Backend::Perf, |_| true))
+            .chain(losses::counted(Backend::Ftrace, |_| true))
             .chain(["store", "missed-other"])
         {
             let hidden = Domain::hidden_by(source);

@@ -22,6 +22,11 @@ pub fn by_perf(place: &Place<'_>) -> Result<f64> {
     added(place, "perf")
 }
 
+/// Returns the time that a recording by ftrace adds to a submission of one packet, ns.
+pub fn by_ftrace(place: &Place<'_>) -> Result<f64> {
+    added(place, "ftrace")
+}
+
 fn added(place: &Place<'_>, backend: &str) -> Result<f64> {
     let (mut alone, mut recorded) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {

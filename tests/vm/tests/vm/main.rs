@@ -35,6 +35,7 @@ fn with_drivers(kernel: &str) {
         ring::jobs_and_ioctls,
         together::all_that_is_traced_at_once_equals_its_truth,
         together::all_that_perf_captures_equals_its_truth,
+        together::all_that_ftrace_captures_equals_its_truth,
         verify::verdicts,
         doctor::both_paths_would_be_captured,
         driver_event::every_event_that_there_is_is_watched,

@@ -28,8 +28,21 @@ pub fn all_that_is_traced_at_once_equals_its_truth(machine: &mut Machine) {
 
 /// Without eBPF.
 pub fn all_that_perf_captures_equals_its_truth(machine: &mut Machine) {
-    let (run, jobs, calls) = record(machine, "--backend perf");
-    println!("{} by perf: {:?}", machine.kernel, compare::by_perf(&run));
+    without_ebpf(machine, Backend::Perf);
+}
+
+/// Without perf events, too.
+pub fn all_that_ftrace_captures_equals_its_truth(machine: &mut Machine) {
+    without_ebpf(machine, Backend::Ftrace);
+}
+
+fn without_ebpf(machine: &mut Machine, backend: Backend) {
+    let (run, jobs, calls) = record(machine, &format!("--backend {backend}"));
+    println!(
+        "{} by {backend}: {:?}",
+        machine.kernel,
+        compare::without_ebpf(&run, backend)
+    );
     ring_jobs(&run, &jobs);
     ioctls(&run, &calls);
 }
@@ -94,9 +107,9 @@ fn ring_jobs(run: &Run, truth: &Value) {
     let identified = |job: &&RingJob| Some((job.context?, job.seqno?));
     let fences: BTreeSet<_> = traced.iter().filter_map(identified).collect();
     let is_old = traced.iter().all(|job| job.context.is_none());
-    let by_perf = run.trace.manifest().backend == Some(Backend::Perf);
+    let by_ebpf = run.trace.manifest().backend == Some(Backend::Ebpf);
     assert!(
-        fences.len() == 2 * JOBS || by_perf && is_old,
+        fences.len() == 2 * JOBS || !by_ebpf && is_old,
         "the joins are one to one: {}",
         fences.len()
     );

@@ -1,6 +1,6 @@
 //! Attaches probes to the libraries of a process, and reports what else is known about the process.
 
-use std::sync::Arc;
+use std::{os::fd::AsFd, sync::Arc};
 
 use tracer_common::api::Layer;
 use tracer_core::{
@@ -10,13 +10,14 @@ use tracer_core::{
     losses::{LIBRARY_UNTRACED, unattached},
 };
 
-use super::{Work, lock};
+use super::{LIMIT, Work, lock};
 use crate::{
     confined::{Examine, NotRead, ReadError},
     examination::discoveries::Discovery,
     inventory::{Library, Probe},
     probes::{
-        Prober, Target, api, api_table::Process, code_object, doorbell, hsa_queue, mapping, proxy, reserve, sdma,
+        Prober, Target, api, api_table::Process, c_library, code_object, doorbell, hsa_queue, mapping, proxy, reserve,
+        sdma,
     },
     runtime::{
         library::{Client, Compared, Examined, Libraries, Probed, Runtime, Turn, key_at},
@@ -31,6 +32,9 @@ impl Work {
     pub(super) fn probe_files(&self, examine: &Examine<'_>, mappings: &[Mapping]) {
         // This must come before the process relies on attached probes.
         self.uses_of(examine.pid, mappings);
+        if self.settings.backend == Backend::Ftrace {
+            self.probe_c_libraries(examine, mappings);
+        }
         self.forget_changed(examine, mappings);
         for mapping in mappings {
             let claim = match self.libraries.claim(&mapping.file, examine.deadline) {
@@ -117,6 +121,53 @@ impl Work {
             "{path} was written to while a process used it; tracer examines it again"
         ));
         inventory.lose(LIBRARY_UNTRACED);
+    }
+
+    /// Attaches probes to the C library that this process uses. Many programs of the machine use the same file, and then the
+    /// arguments of their first ioctls are known, too.
+    pub fn probe_own_c_library(&self) {
+        let examined = self.examine(std::process::id(), LIMIT).and_then(|examine| {
+            self.probe_c_libraries(&examine, &examine.mappings()?);
+            Ok(())
+        });
+        if let Err(error) = examined {
+            log::info!("the own C library is not probed: {error}");
+        }
+    }
+
+    /// Attaches probes to C libraries among mapped files that were not examined before.
+    fn probe_c_libraries(&self, examine: &Examine<'_>, mappings: &[Mapping]) {
+        let named = mappings.iter().filter(|mapping| is_c_library(&mapping.path));
+        for mapping in named {
+            if !lock(&self.c_libraries).insert(mapping.file.clone()) {
+                continue;
+            }
+            let found = || -> Result<_, NotRead> {
+                let file = examine.mapped(mapping)?;
+                let call = examine.ioctl_call(&examine.library(&file)?)?;
+                Ok((file, call.unwrap_or_default()))
+            };
+            let path = &mapping.path;
+            match found() {
+                Ok((file, Some(call))) => {
+                    let target = Target {
+                        file: file.as_fd(),
+                        path,
+                    };
+                    let attach = |prober: &mut Prober| c_library::attach(prober, &target, call);
+                    let probes = self.attach(&mapping.file, path, attach);
+                    lock(&self.inventory).add(probes);
+                }
+                Ok((_, None)) => {
+                    let warning = format!("{path}: its ioctl is not understood, so arguments of ioctls are unknown");
+                    lock(&self.inventory).warn(warning);
+                }
+                Err(error) => {
+                    lock(&self.c_libraries).remove(&mapping.file);
+                    self.unopened(examine.pid, mapping, &error);
+                }
+            }
+        }
     }
 
     /// Attaches probes to a library. Attaches none if the session ends.
@@ -287,6 +338,14 @@ impl Work {
         }
         Ok(())
     }
+}
+
+/// Returns whether a file is named like a C library: glibc's names, now and before 2.34, and musl's.
+fn is_c_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    ["libc.so", "libc-2.", "ld-musl-"]
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// Logs which probes were attached to a library, and how each place was found.

@@ -38,7 +38,7 @@ impl InstructionKind {
     }
 
     /// Accepts only encodings without prefixes that the kernel refuses (0x66) or counts (REX on `push` must be exactly REX.B).
-    fn of(instruction: &Instruction) -> Self {
+    pub(super) fn of(instruction: &Instruction) -> Self {
         match (instruction.code(), instruction.len()) {
             (Code::Nopd, 1) => Self::Nop,
             (Code::Push_r64, 1) => Self::Push,

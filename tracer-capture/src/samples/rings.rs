@@ -3,60 +3,39 @@
 //! A record of the events before Linux 6.17 has no device, client or fence context: eBPF programs find these in the kernel's
 //! structures, and nothing does here.
 
-use std::os::fd::OwnedFd;
-
 use tracer_common::{offset::ABSENT, record::EventLayout};
 use tracer_core::event::{Event, JobKey, Origin, RingJob, RingStep};
 
-use super::{
-    event,
-    probes::{Probes, Program},
-    record::{half, text, word},
-};
-use crate::{
-    CaptureError,
-    probes::{
-        ring::{GROUP, Plan},
-        tracefs,
-    },
-};
+use super::record::{half, text, word};
+use crate::probes::ring::Plan;
 
 /// The steps, in the order of a set's events.
 const STEPS: [RingStep; 3] = [RingStep::Submit, RingStep::Run, RingStep::Done];
 
-/// The events.
+/// The events of the scheduler that this kernel has.
 #[derive(Debug)]
 pub struct Rings {
     /// The names of the events: submit, run, done.
     pub names: [&'static str; 3],
     layouts: [EventLayout; 3],
-    _events: Vec<OwnedFd>,
 }
 
 impl Rings {
-    /// Opens the events. The calling thread must see tracefs. Returns `None` if this kernel does not have them.
-    ///
-    /// # Errors
-    /// Fails if the kernel refuses them.
-    pub fn open(probes: &Probes) -> Result<Option<Self>, CaptureError> {
-        let plan = match Plan::read(None) {
-            Ok(plan) => plan,
-            Err(error) => {
-                log::info!("rings of the kernel driver are not watched: {error}");
-                return Ok(None);
-            }
-        };
-        let mut events = Vec::new();
-        for (name, step) in plan.set.names.into_iter().zip(STEPS) {
-            let attributes = event::plain_trace_event(tracefs::number(GROUP, name)?);
-            let opened = probes.trace_event(&attributes, Program::Ring(step));
-            events.extend(opened.map_err(|error| CaptureError::system("opening a perf event of rings", error))?);
-        }
-        Ok(Some(Self {
+    /// Reads the formats of the events. The calling thread must see tracefs. Returns `None` if this kernel does not have them.
+    #[must_use]
+    pub fn read() -> Option<Self> {
+        let plan = Plan::read(None);
+        let plan = plan.map_err(|error| log::info!("rings of the kernel driver are not watched: {error}"));
+        let plan = plan.ok()?;
+        Some(Self {
             names: plan.set.names,
             layouts: plan.layouts(),
-            _events: events,
-        }))
+        })
+    }
+
+    /// Returns the events: each name, and its step.
+    pub fn steps(&self) -> impl Iterator<Item = (&'static str, RingStep)> {
+        self.names.into_iter().zip(STEPS)
     }
 
     /// Hands over a step. `traced` is whether the process in whose context it occurred is traced. Returns whether the record was
@@ -65,7 +44,7 @@ impl Rings {
         &self,
         step: RingStep,
         origin: Origin,
-        body: &[u8],
+        raw: &[u8],
         traced: bool,
         sink: &mut impl FnMut(&Event<'_>),
     ) -> bool {
@@ -75,7 +54,7 @@ impl Rings {
             RingStep::Run => run,
             RingStep::Done => done,
         };
-        let job = job(step, layout, origin, body, traced);
+        let job = job(step, layout, origin, raw, traced);
         if let Some(job) = &job {
             sink(&Event::RingJob(*job));
         }
@@ -83,10 +62,7 @@ impl Rings {
     }
 }
 
-/// Reads a record: its length, and its bytes.
-fn job<'a>(step: RingStep, layout: &EventLayout, origin: Origin, body: &'a [u8], traced: bool) -> Option<RingJob<'a>> {
-    let length = half(body, 0)? as usize;
-    let raw = body.get(4..length.checked_add(4)?)?;
+fn job<'a>(step: RingStep, layout: &EventLayout, origin: Origin, raw: &'a [u8], traced: bool) -> Option<RingJob<'a>> {
     let there = |offset: u32| (offset != ABSENT).then_some(offset as usize);
     let number = |offset| word(raw, there(offset)?);
     // The place of a string: its offset in the record in the lower half, its length in the upper half.
@@ -123,9 +99,7 @@ mod tests {
         raw.extend(6_u64.to_ne_bytes());
         raw.extend(7_u64.to_ne_bytes());
         raw.extend(b"sdma0\0");
-        let mut body = (raw.len() as u32).to_ne_bytes().to_vec();
-        body.extend(raw);
-        body
+        raw
     }
 
     const LAYOUT: EventLayout = EventLayout {
@@ -138,8 +112,8 @@ mod tests {
 
     #[test]
     fn a_record_is_read_by_its_format() {
-        let body = record();
-        let job = job(RingStep::Run, &LAYOUT, Origin::default(), &body, true).unwrap();
+        let raw = record();
+        let job = job(RingStep::Run, &LAYOUT, Origin::default(), &raw, true).unwrap();
         assert_eq!(job.key, JobKey::Seqno { context: 5, seqno: 6 });
         assert_eq!((job.ring, job.job_id, job.traced), (Some(&b"sdma0"[..]), Some(7), true));
         // What the format does not have is unknown.
@@ -147,16 +121,18 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_too_short_has_no_job() {
-        let body = record();
-        for cut in 0..body.len() {
-            assert_eq!(job(RingStep::Run, &LAYOUT, Origin::default(), &body[..cut], true), None);
+    fn a_record_without_its_key_has_no_job() {
+        let raw = record();
+        let of = |raw: &[u8]| job(RingStep::Run, &LAYOUT, Origin::default(), raw, true).is_some();
+        let key = 28;
+        for cut in 0..raw.len() {
+            assert_eq!(of(&raw[..cut]), cut >= key, "{cut}");
         }
         // Without a key a job cannot be joined with its other steps.
         let layout = EventLayout {
             context: ABSENT,
             ..LAYOUT
         };
-        assert_eq!(job(RingStep::Run, &layout, Origin::default(), &body, true), None);
+        assert_eq!(job(RingStep::Run, &layout, Origin::default(), &raw, true), None);
     }
 }

@@ -1,11 +1,8 @@
-//! Passes over the buffers: samples and side band, in the order of their times, as events.
+//! What records mean: the events that they become, and the processes that are paused for them.
 
 use std::{
     collections::HashSet,
-    io,
-    os::fd::OwnedFd,
     sync::{Arc, mpsc},
-    time::Duration,
 };
 
 use tracer_common::{
@@ -14,29 +11,19 @@ use tracer_common::{
 };
 use tracer_core::{
     event::{Event, Origin},
-    losses::{PERF_RING, UNDECODED},
+    losses::UNDECODED,
 };
 
 use super::{
-    buffers::{Buffers, write_losses},
     changes::{Changed, Changes, Pause},
     ioctls::Ioctls,
-    probes::{Place, Places, Probes, Program},
+    places::{ArgumentOf, Place, Program},
     processes::{End, Processes},
     queues::{At, Queues},
-    record::{File, Record, Registers, registers},
+    record::{Argument, Call, File, Record, Registers},
     rings::Rings,
 };
-use crate::{CaptureError, decode::fetch::Fetch, pause::keeper::Pauses, sys};
-
-/// The time within which a record is written after its time was taken, ns.
-const WRITING_NS: u64 = 1_000_000;
-/// A reader naps shortly for this time after a doorbell, ns.
-const BUSY_NS: u64 = 200_000_000;
-/// The nap while there are doorbells.
-const BUSY_NAP: Duration = Duration::from_micros(100);
-/// The nap while there are none.
-const IDLE_NAP: Duration = Duration::from_millis(1);
+use crate::{decode::fetch::Fetch, pause::keeper::Pauses, sys};
 
 /// Most mapped files that are remembered. Without room, files are examined again.
 const MAX_MAPPED: usize = 1 << 16;
@@ -44,127 +31,51 @@ const MAX_MAPPED: usize = 1 << 16;
 /// Part of the file names of runtimes.
 const RUNTIME: &[u8] = b"hsa-runtime";
 
-/// The buffers, and what they said so far.
-pub struct Source {
-    buffers: Buffers,
-    probes: Arc<Probes>,
-    /// The processors that were online when this was last looked at.
-    processors: Vec<u32>,
-    processes: Processes,
-    /// `None` if the trace events of system calls cannot be used.
+/// What the records said so far.
+pub struct Reader {
+    /// The traced processes.
+    pub processes: Processes,
     ioctls: Option<Ioctls>,
-    /// `None` if this kernel has no DRM scheduler, or if its events cannot be used.
     rings: Option<Rings>,
     queues: Queues,
-    changes: Changes,
+    /// Lists of code objects that change.
+    pub changes: Changes,
     pauses: Arc<Pauses>,
     holds: mpsc::SyncSender<Hold>,
     /// Files that traced processes mapped, by process, device and inode: each is examined once.
     mapped: HashSet<(u32, (u32, u32), u64)>,
     /// Doorbells and ioctls count from the first moment on, and before the second one.
-    counts: (u64, u64),
-    /// Records up to this moment were handed over.
-    drained_ns: u64,
+    pub counts: (u64, u64),
     /// The time of the last doorbell.
-    rung_ns: u64,
-    /// Set while losses may not have been written to the buffers.
-    is_unsettled: bool,
+    pub rung_ns: u64,
     pauses_no_more: bool,
-    lost: u64,
     undecoded: u64,
     unpaused: u64,
 }
 
-/// The buffers and the events that write to them.
-pub struct Opened {
-    buffers: Buffers,
-    /// Attaches probes.
-    pub probes: Arc<Probes>,
-    processors: Vec<u32>,
-    ioctls: Option<Ioctls>,
-    rings: Option<Rings>,
-}
-
-impl Opened {
-    /// Opens the buffers, with `bytes` for all processors together, and the events of every process. The calling thread must see
-    /// tracefs for ioctls to be captured; `not_seen` takes the reason if they are not.
-    ///
-    /// # Errors
-    /// Fails with the kernel's error.
-    pub fn open(bytes: usize, not_seen: impl FnOnce(CaptureError)) -> Result<Self, CaptureError> {
-        let failed = |error| CaptureError::system("opening perf events", error);
-        let processors = sys::online_processors().map_err(failed)?;
-        let buffers = Buffers::open(&processors, bytes).map_err(failed)?;
-        let shared = buffers.rings.iter().map(|ring| ring.event.try_clone());
-        let shared: Vec<OwnedFd> = shared.collect::<io::Result<_>>().map_err(failed)?;
-        let probes = Probes::new(processors.iter().copied().zip(shared).collect()).map_err(failed)?;
-        let probes = Arc::new(probes);
-        let ioctls = Ioctls::open(&probes).map_err(not_seen).ok();
-        let rings = Rings::open(&probes)?;
-        Ok(Self {
-            buffers,
-            probes,
-            processors,
+impl Reader {
+    /// Traces nothing yet, and nothing counts.
+    pub fn new(
+        (ioctls, rings): (Option<Ioctls>, Option<Rings>),
+        follow: bool,
+        pauses: Arc<Pauses>,
+        holds: mpsc::SyncSender<Hold>,
+    ) -> Self {
+        Self {
+            processes: Processes::new(follow),
             ioctls,
             rings,
-        })
-    }
-
-    /// Returns the names of the scheduler's events; `None` if rings are not watched.
-    #[must_use]
-    pub fn ring_events(&self) -> Option<[&'static str; 3]> {
-        self.rings.as_ref().map(|rings| rings.names)
-    }
-
-    /// Returns the source. It announces processes that it pauses to `holds`; `follow` is whether child processes are traced too.
-    #[must_use]
-    pub fn source(self, follow: bool, pauses: Arc<Pauses>, holds: mpsc::SyncSender<Hold>) -> Source {
-        Source {
-            buffers: self.buffers,
-            probes: self.probes,
-            processors: self.processors,
-            processes: Processes::new(follow),
-            ioctls: self.ioctls,
-            rings: self.rings,
             queues: Queues::default(),
             changes: Changes::new(Arc::clone(&pauses)),
             pauses,
             holds,
             mapped: HashSet::new(),
             counts: (u64::MAX, u64::MAX),
-            drained_ns: 0,
             rung_ns: 0,
-            is_unsettled: false,
             pauses_no_more: false,
-            lost: 0,
             undecoded: 0,
             unpaused: 0,
         }
-    }
-}
-
-impl Source {
-    /// Traces a process from now on.
-    pub fn insert(&mut self, pid: u32, generation: u32) {
-        self.processes.insert(pid, generation);
-    }
-
-    /// Notes that a traced process uses the KFD already: it is not paused at its next ioctl.
-    pub fn insert_user(&mut self, pid: u32) {
-        if let Some(process) = self.processes.get(pid) {
-            process.is_user = true;
-        }
-    }
-
-    /// Makes submissions of traced processes count from now on.
-    pub fn begin(&mut self) {
-        self.counts.0 = sys::monotonic_ns();
-    }
-
-    /// Makes no submission count from now on.
-    pub fn stop_counting(&mut self) {
-        self.counts.1 = self.counts.1.min(sys::monotonic_ns());
-        self.is_unsettled = true;
     }
 
     /// Pauses no process any more.
@@ -173,76 +84,24 @@ impl Source {
         self.changes.give_up();
     }
 
-    /// Returns whether the records of the time before `mark_ns` were handed over.
-    #[must_use]
-    pub fn is_drained_to(&self, mark_ns: u64) -> bool {
-        !self.is_unsettled && self.drained_ns >= mark_ns.saturating_add(WRITING_NS)
-    }
-
-    /// Returns the time for which a reader that found no record may sleep: a short one while there are doorbells, because their
-    /// packets are still to be read.
-    #[must_use]
-    pub fn nap(&self) -> Duration {
-        if self.drained_ns.saturating_sub(self.rung_ns) < BUSY_NS || !self.changes.is_empty() {
-            BUSY_NAP
-        } else {
-            IDLE_NAP
-        }
-    }
-
-    /// Hands over what has arrived. `discoveries` is called first: what a process did after tracer discovered something about it
-    /// comes after the discovery.
-    pub fn drain<S: FnMut(&Event<'_>)>(
-        &mut self,
-        memory: &mut impl Fetch,
-        sink: &mut S,
-        mut discoveries: impl FnMut(&mut S),
-    ) {
-        self.pass(memory, sink, &mut discoveries);
-        if self.is_unsettled {
-            // The buffers have room again.
-            write_losses();
-            self.is_unsettled = false;
-            self.pass(memory, sink, &mut discoveries);
-        }
-    }
-
-    fn pass<S: FnMut(&Event<'_>)>(
-        &mut self,
-        memory: &mut impl Fetch,
-        sink: &mut S,
-        discoveries: &mut impl FnMut(&mut S),
-    ) {
-        let until_ns = sys::monotonic_ns();
-        let mut buffers = std::mem::take(&mut self.buffers);
-        buffers.look();
-        self.advance(memory);
-        discoveries(sink);
-        buffers.list(until_ns);
-        let probes = Arc::clone(&self.probes);
-        let places = probes.places();
-        buffers.each(|origin, record| self.take(origin, record, &places, memory, sink));
-        drop(places);
-        self.flush(0, memory, sink);
-        buffers.release();
-        self.buffers = buffers;
-        self.drained_ns = until_ns;
-    }
-
-    fn take(
+    /// Takes a record.
+    pub fn take(
         &mut self,
         origin: Origin,
         record: Record<'_>,
-        places: &Places,
         memory: &mut impl Fetch,
         sink: &mut impl FnMut(&Event<'_>),
     ) {
         let pid = origin.pid;
         match record {
-            Record::Lost(count) => self.lost = self.lost.saturating_add(count),
-            Record::Sample(number, body) => {
-                if let Some(place) = places.get(&number) {
-                    self.sample(origin, *place, body, memory, sink);
+            Record::Hit(place, registers) => self.hit(origin, place, registers, memory, sink),
+            Record::IoctlEnter(call) => self.ioctl_enter(origin, &call, sink),
+            Record::IoctlExit(call) => self.ioctl_exit(origin, &call, memory, sink),
+            Record::Argument(of, argument) => self.argument(origin, of, &argument, sink),
+            Record::Job(step, raw) => {
+                let traced = self.processes.get(pid).is_some();
+                if let Some(rings) = &self.rings {
+                    self.undecoded += u64::from(!rings.step(step, origin, raw, traced, sink));
                 }
             }
             Record::Fork(child, _) => {
@@ -266,40 +125,26 @@ impl Source {
                     sink(&Event::Exit(origin));
                 }
             }
-            Record::Mapped(file) => self.mapped(origin, &file),
+            Record::Mapped(file) => self.mapped(origin, file.as_ref()),
+            Record::Unknown => self.undecoded += 1,
             Record::Exec(_) | Record::Other => {}
         }
     }
 
-    fn sample(
+    fn hit(
         &mut self,
         origin: Origin,
         place: Place,
-        body: &[u8],
+        Registers { si, di, ip }: Registers,
         memory: &mut impl Fetch,
         sink: &mut impl FnMut(&Event<'_>),
     ) {
-        match place.program {
-            Program::IoctlEnter => return self.ioctl_enter(origin, body),
-            Program::IoctlExit => return self.ioctl_exit(origin, body, memory, sink),
-            Program::Ring(step) => {
-                let traced = self.processes.get(origin.pid).is_some();
-                if let Some(rings) = &self.rings {
-                    self.undecoded += u64::from(!rings.step(step, origin, body, traced, sink));
-                }
-                return;
-            }
-            Program::Doorbell | Program::DoorbellBySignal | Program::CodeObject => {}
-        }
-        let Some(Registers { si, di, ip }) = registers(body) else {
-            self.undecoded += 1;
-            return;
-        };
         let displacement = i64::from(place.displacement);
         match place.program {
             Program::Doorbell => self.doorbell(origin, At::Pointer(di.wrapping_add_signed(displacement)), si),
             Program::DoorbellBySignal => self.doorbell(origin, At::Signal(di), si),
-            _ => self.code_objects(origin, ip.wrapping_add_signed(displacement), memory, sink),
+            Program::CodeObject => self.code_objects(origin, ip.wrapping_add_signed(displacement), memory, sink),
+            Program::IoctlEnter | Program::IoctlExit | Program::IoctlArgument(_) | Program::Ring(_) => {}
         }
     }
 
@@ -316,7 +161,7 @@ impl Source {
 
     /// Hands over the doorbells so far, except those that wait for a list of code objects; those of the process `pid` wait for
     /// nothing any more.
-    fn flush(&mut self, pid: u32, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
+    pub fn flush(&mut self, pid: u32, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
         let changes = &self.changes;
         self.queues.flush(memory, sink, |of| of != pid && changes.holds(of));
     }
@@ -329,51 +174,68 @@ impl Source {
         self.mapped.retain(|(pid, ..)| *pid != origin.pid);
     }
 
-    fn ioctl_enter(&mut self, origin: Origin, body: &[u8]) {
+    fn ioctl_enter(&mut self, origin: Origin, call: &Call<'_>, sink: &mut impl FnMut(&Event<'_>)) {
         let counts = self.counts(origin);
         let (Some(process), Some(ioctls)) = (self.processes.get(origin.pid), &mut self.ioctls) else {
             return;
         };
-        let begins = ioctls.enter(origin, body, counts).is_some_and(kfd::begins);
+        let begins = ioctls.enter(origin, call, counts, sink).is_some_and(kfd::begins);
         if begins && !process.is_user {
             process.is_user = true;
             self.pause(origin);
         }
     }
 
-    fn ioctl_exit(&mut self, origin: Origin, body: &[u8], memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
+    fn ioctl_exit(
+        &mut self,
+        origin: Origin,
+        call: &Call<'_>,
+        memory: &mut impl Fetch,
+        sink: &mut impl FnMut(&Event<'_>),
+    ) {
         let entered = self.ioctls.as_ref().and_then(|ioctls| ioctls.entered(origin));
         if entered.is_some_and(destroys_queue) {
             // The queue was rung before, and its memory is about to go.
             self.flush(origin.pid, memory, sink);
         }
-        let done = self.ioctls.as_mut().and_then(|ioctls| ioctls.exit(origin, body, sink));
+        let done = self.ioctls.as_mut().and_then(|ioctls| ioctls.exit(origin, call, sink));
         if let Some(write_pointer) = done.and_then(|done| done.created()) {
             self.queues.begin(origin.pid, write_pointer);
         }
     }
 
+    fn argument(&mut self, origin: Origin, of: ArgumentOf, argument: &Argument<'_>, sink: &mut impl FnMut(&Event<'_>)) {
+        if let (Some(_), Some(ioctls)) = (self.processes.get(origin.pid), &mut self.ioctls) {
+            ioctls.argument(origin, of, argument, sink);
+        }
+    }
+
     /// Has a process examined that maps a file for the first time. It is stopped if the file is named like a runtime. A process that
     /// uses no KFD is examined at its first ioctl, which comes before its first queue.
-    fn mapped(&mut self, origin: Origin, file: &File<'_>) {
+    fn mapped(&mut self, origin: Origin, file: Option<&File<'_>>) {
         let sees_ioctls = self.ioctls.is_some();
         let Some(process) = self.processes.get(origin.pid) else {
             return;
         };
-        let is_runtime = file.path.windows(RUNTIME.len()).any(|part| part == RUNTIME);
-        if sees_ioctls && !process.is_user || file.inode == 0 {
+        let (is_user, generation) = (process.is_user, process.generation);
+        if sees_ioctls && !is_user {
             return;
         }
-        if self.mapped.len() >= MAX_MAPPED {
-            self.mapped.clear();
+        if let Some(file) = file {
+            if file.inode == 0 {
+                return;
+            }
+            if self.mapped.len() >= MAX_MAPPED {
+                self.mapped.clear();
+            }
+            if !self.mapped.insert((origin.pid, file.device, file.inode)) {
+                return;
+            }
+            if file.path.windows(RUNTIME.len()).any(|part| part == RUNTIME) {
+                return self.pause(origin);
+            }
         }
-        if !self.mapped.insert((origin.pid, file.device, file.inode)) {
-            return;
-        }
-        if is_runtime {
-            self.pause(origin);
-        } else if process.is_user {
-            let generation = process.generation;
+        if is_user {
             self.announce(origin, (hold_reason::ENTERED, 0), 0, generation, None);
         }
     }
@@ -391,10 +253,11 @@ impl Source {
         }
     }
 
-    fn advance(&mut self, memory: &mut impl Fetch) {
+    /// Has the lists read whose processes stand still by now. Records up to `drained_ns` were taken.
+    pub fn advance(&mut self, drained_ns: u64, memory: &mut impl Fetch) {
         let mut ready = Vec::new();
         self.changes
-            .advance(self.drained_ns, memory, |changed, pause| ready.push((changed, pause)));
+            .advance(drained_ns, memory, |changed, pause| ready.push((changed, pause)));
         for (changed, pause) in ready {
             self.read_list(&changed, pause);
         }
@@ -458,18 +321,9 @@ impl Source {
 
     /// Hands over the losses since the last call: source, count.
     pub fn take_losses(&mut self, lost: &mut impl FnMut(&'static str, u64)) {
-        // A processor that came later has no buffer, and what happens there is not seen.
-        if let Ok(online) = sys::online_processors()
-            && online.iter().any(|processor| !self.processors.contains(processor))
-        {
-            self.processors = online;
-            self.lost += 1;
-        }
         for (source, count) in [
             (LossSource::SignalUnread.name(), &mut self.queues.signals_unread),
-            (PERF_RING, &mut self.lost),
             (UNDECODED, &mut self.undecoded),
-            (UNDECODED, &mut self.buffers.undecoded),
             (LossSource::HoldFailed.name(), &mut self.unpaused),
         ] {
             if *count > 0 {

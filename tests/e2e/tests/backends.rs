@@ -1,11 +1,13 @@
-//! The perf backend: what it captures without eBPF equals the simulator's truth field by field.
+//! The backends without eBPF: what they capture equals the simulator's truth field by field.
 
 use tracer_core::{
-    losses::PERF_RING,
+    backend::Backend,
+    losses::{FTRACE_RING, PERF_RING},
     tables::{Dispatch, Fact},
 };
 use tracer_e2e::{
     compare,
+    running::{Program, Recorder, signal},
     scenario::{Scenario, each_release},
 };
 
@@ -13,7 +15,16 @@ use tracer_e2e::{
 const PACE: [&str; 2] = ["--pace", "1000"];
 
 #[test]
-fn paced_workloads_equal_the_truth() {
+fn paced_workloads_by_perf_equal_the_truth() {
+    paced_workloads_equal_the_truth(Backend::Perf);
+}
+
+#[test]
+fn paced_workloads_by_ftrace_equal_the_truth() {
+    paced_workloads_equal_the_truth(Backend::Ftrace);
+}
+
+fn paced_workloads_equal_the_truth(backend: Backend) {
     let workloads: [&[&str]; 8] = [
         &["compute-only", "-n", "300"],
         &["mixed"],
@@ -27,9 +38,11 @@ fn paced_workloads_equal_the_truth() {
     for (turn, workload) in workloads.into_iter().enumerate() {
         let workload = [workload, &PACE].concat();
         for (suite, asic) in each_release(turn) {
-            let run = Scenario::new(suite, asic, &workload).by_perf().record();
-            let compared = compare::by_perf(&run);
-            println!("{suite} {asic} {workload:?}: {compared:?}");
+            let run = Scenario::new(suite, asic, &workload)
+                .without_ebpf(backend.into())
+                .record();
+            let compared = compare::without_ebpf(&run, backend);
+            println!("{backend} {suite} {asic} {workload:?}: {compared:?}");
             let own = run.did()["dispatches"].as_u64().expect("a number");
             assert!(
                 own > 0 && compared.dispatches as u64 >= own && compared.named > 0,
@@ -39,15 +52,16 @@ fn paced_workloads_equal_the_truth() {
     }
 }
 
-/// As many doorbells as possible: each one is there, and each packet with its fields.
+/// As many doorbells as possible: each one is there, and each packet with its fields, unless the recorder got no processor in time.
 #[test]
-fn bursts_equal_the_truth_or_are_counted_as_lost() {
-    for (suite, asic) in each_release(0) {
+fn bursts_equal_the_truth() {
+    let each = [Backend::Perf, Backend::Ftrace].into_iter();
+    for (backend, (suite, asic)) in each.flat_map(|backend| each_release(0).map(move |release| (backend, release))) {
         let run = Scenario::new(suite, asic, &["burst", "-n", "100000"])
-            .by_perf()
+            .without_ebpf(backend.into())
             .record();
-        let compared = compare::by_perf(&run);
-        println!("{suite} {asic}: {compared:?}");
+        let compared = compare::burst_without_ebpf(&run, backend);
+        println!("{backend} {suite} {asic}: {compared:?}");
         assert!(compared.dispatches >= 100_000);
     }
 }
@@ -56,6 +70,11 @@ fn bursts_equal_the_truth_or_are_counted_as_lost() {
 /// if the program was faster than its stop and changed them again, none, and that is counted.
 #[test]
 fn an_address_that_is_used_again_has_the_name_of_its_time() {
+    reload(Backend::Perf);
+    reload(Backend::Ftrace);
+}
+
+fn reload(backend: Backend) {
     let mut named = 0;
     // Without a pace, the next change comes at once.
     let workloads: [&[&str]; 2] = [&["reload", "-n", "8"], &["reload", "-n", "8", "--pace", "10000"]];
@@ -64,7 +83,9 @@ fn an_address_that_is_used_again_has_the_name_of_its_time() {
         .cycle()
         .zip(each_release(1).chain(each_release(0)))
     {
-        let run = Scenario::new(suite, asic, workload).by_perf().record();
+        let run = Scenario::new(suite, asic, workload)
+            .without_ebpf(backend.into())
+            .record();
         let did = run.did();
         let hex = |value: &serde_json::Value| {
             let text = value.as_str().expect("an address");
@@ -86,7 +107,7 @@ fn an_address_that_is_used_again_has_the_name_of_its_time() {
         }
         let losses = &run.trace.manifest().losses;
         let unread = losses.get("code-object-list").copied().unwrap_or(0);
-        println!("{suite} {asic}: {nameless} of 8 without a name, losses {losses:?}");
+        println!("{backend} {suite} {asic}: {nameless} of 8 without a name, losses {losses:?}");
         assert_eq!(losses.len(), usize::from(unread > 0), "{losses:?}");
         // The trace says why: a list was unread, or the memory of a code object was gone.
         let gone: Vec<_> = run.code_objects().filter(|object| object.unread.is_some()).collect();
@@ -104,16 +125,40 @@ fn an_address_that_is_used_again_has_the_name_of_its_time() {
 /// A recorder that cannot keep up counts what it lost: no doorbell is missing that is not counted.
 #[test]
 fn what_has_no_room_is_counted() {
-    let mut scenario = Scenario::new("trixie", "gfx1100", &["burst", "-n", "400000"]).by_perf();
-    scenario.buffer = Some("1");
-    let run = scenario.record();
-    let rang = run.did()["doorbells"].as_u64().expect("a number");
-    let seen = run.report["doorbells"]["total"].as_u64().expect("a number");
+    no_room(Backend::Perf, PERF_RING);
+    no_room(Backend::Ftrace, FTRACE_RING);
+}
+
+fn no_room(backend: Backend, source: &str) {
+    let program = Program::steady("trixie", "gfx1100", &["--round=1024", "--pause=0"]);
+    program.goes_on(100);
+    let trace = program.dir.path().join("t.trace");
+    let options = ["--backend", backend.into(), "--buffer", "1"];
+    let recorder = Recorder::attach(&trace, &[program.pid()], &options);
+    program.goes_on(5_000);
+    // More doorbells than the buffers have room for.
+    signal(recorder.pid(), libc::SIGSTOP);
+    program.goes_on(100_000);
+    signal(recorder.pid(), libc::SIGCONT);
+    program.goes_on(5_000);
+    program.stop();
+    let run = program.read(recorder.wait().expect_success());
+    let seen: Vec<u64> = run.doorbells().map(|doorbell| doorbell.time_ns).collect();
+    let began = seen.iter().copied().min().expect("a doorbell");
+    let log = run.log.as_ref().expect("the dispatcher's log");
+    let rang = log
+        .submissions
+        .iter()
+        .filter(|submission| submission.reserve_ns > began)
+        .count() as u64;
     let losses = run.facts.iter().filter_map(|fact| match fact {
-        Fact::Loss(loss) if loss.source == PERF_RING => Some(loss.count),
+        Fact::Loss(loss) if loss.source == source => Some(loss.count),
         _ => None,
     });
-    let lost: u64 = losses.sum();
-    println!("{seen} of {rang} doorbells, {lost} records lost");
-    assert!(seen + lost >= rang, "{seen} seen and {lost} lost of {rang}");
+    let (seen, lost) = (seen.len() as u64, losses.sum::<u64>());
+    println!("{backend}: {seen} of {rang} doorbells, {lost} records lost");
+    assert!(
+        lost > 10_000 && seen + lost >= rang,
+        "{seen} seen and {lost} lost of {rang}"
+    );
 }

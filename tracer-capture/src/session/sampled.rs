@@ -1,0 +1,182 @@
+//! The backends without eBPF: perf and ftrace.
+
+use std::{
+    io,
+    os::fd::AsFd,
+    sync::{Arc, mpsc},
+};
+
+use tracer_core::{backend::Backend, family::Family};
+
+use super::{Options, SetUp, Source};
+use crate::{
+    CaptureError,
+    backend::not_by_samples,
+    examination::Holds,
+    ftrace,
+    inventory::{Inventory, Probe},
+    pause::{
+        entries::Entries,
+        guardian::{Guardian, Left},
+        keeper::{Keeper, Pauses},
+        known::KnownFiles,
+    },
+    perf,
+    probes::{Prober, ring},
+    samples::{self, Attach, IOCTL_EVENTS, Parts},
+    sys,
+};
+
+/// Most processes that wait to be examined. Further ones are not paused, and count as lost.
+const MAX_HOLDS: usize = 4096;
+
+/// What a recording by perf lacks, for its readers.
+const WEAKER_BY_PERF: &str = "captured by perf events, not eBPF: copies, calls of the kernel driver and who created queues were not \
+    watched (docs/backends.md)";
+
+/// What a recording by ftrace lacks.
+const WEAKER_BY_FTRACE: &str = "captured by ftrace, not eBPF: copies, calls of the kernel driver and who created queues were not \
+    watched (docs/backends.md)";
+
+/// What the uprobe PMU lacks beside that.
+const BY_PMU: &str = "uprobes use the uprobe PMU, because tracefs cannot be written: a doorbell whose thread moves to another processor \
+    at that moment is seen twice or not at all; mount tracefs with `mount -t tracefs nodev /sys/kernel/tracing`";
+
+/// Opens a backend's buffers and the events of every process.
+pub(super) fn set_up(
+    options: Options,
+    guardian: Option<&Guardian>,
+    inventory: &mut Inventory,
+) -> Result<SetUp, CaptureError> {
+    if let Some(option) = not_by_samples(&options) {
+        return Err(CaptureError::NeedsEbpf(option));
+    }
+    let opened = match options.backend {
+        Backend::Ftrace => ftrace(&options, inventory)?,
+        _ => perf(&options, inventory)?,
+    };
+    let ioctl = |event| trace_event(Family::Ioctl, "syscalls", event, opened.no_ioctls.clone());
+    inventory.add(IOCTL_EVENTS.map(ioctl).to_vec());
+    if let Some(rings) = &opened.parts.rings {
+        let job = |event| trace_event(Family::Ring, ring::GROUP, event, None);
+        inventory.add(rings.names.map(job).to_vec());
+    }
+    let (entries, memory) = Entries::in_memory()?;
+    // No process is paused before the guardians can resume it.
+    if let Some(guardian) = guardian {
+        guardian.share(memory.as_fd(), opened.left())?;
+    }
+    let keeper = Keeper::start(Pauses::new(entries, options.pause_limit))?;
+    let prober = Prober::of_samples(opened.probes.attach());
+    let (sender, receiver) = mpsc::sync_channel(MAX_HOLDS);
+    let source = samples::Source::new(opened.parts, options.follow, Arc::clone(keeper.pauses()), sender);
+    Ok(SetUp {
+        source: Source::Sampled(Box::new(source)),
+        prober,
+        keeper,
+        known: KnownFiles::in_memory()?,
+        holds: Holds::Channel(receiver, None),
+    })
+}
+
+/// A backend that is open.
+struct Opened {
+    parts: Parts,
+    probes: Probes,
+    /// Why ioctls are not captured.
+    no_ioctls: Option<String>,
+}
+
+enum Probes {
+    Perf(Arc<perf::Probes>),
+    Ftrace(Arc<ftrace::Instance>),
+}
+
+impl Probes {
+    fn attach(&self) -> Arc<dyn Attach> {
+        match self {
+            Self::Perf(probes) => Arc::clone(probes) as _,
+            // Its attachments share it.
+            Self::Ftrace(instance) => Arc::new(Arc::clone(instance)) as _,
+        }
+    }
+}
+
+impl Opened {
+    /// Returns what outlives this process if it is killed.
+    fn left(&self) -> Left<'_> {
+        match &self.probes {
+            Probes::Perf(probes) => probes
+                .named()
+                .map_or(Left::Nothing, |named| Left::Uprobes(named.control(), &named.group)),
+            Probes::Ftrace(instance) => Left::Instance {
+                control: instance.named.control(),
+                instances: instance.folder(),
+                name: &instance.named.group,
+            },
+        }
+    }
+}
+
+/// Calls a function in a thread of its own: it may need its own mount namespace to see tracefs, which ends with the thread.
+fn apart<T: Send>(open: impl FnOnce() -> Result<T, CaptureError> + Send) -> Result<T, CaptureError> {
+    let opened = std::thread::scope(|scope| scope.spawn(open).join());
+    opened.map_err(|_| CaptureError::system("opening trace events", io::Error::other("a panic")))?
+}
+
+fn perf(options: &Options, inventory: &mut Inventory) -> Result<Opened, CaptureError> {
+    if let Some(reason) = perf::why_not() {
+        return Err(CaptureError::NotUsable("perf", reason));
+    }
+    let (opened, no_ioctls) = apart(|| {
+        // Without tracefs the trace events of system calls have no numbers.
+        let tracefs = sys::ensure_tracefs().map_err(CaptureError::NoTracefs).err();
+        let mut not_seen = None;
+        let opened = perf::open(options.buffer_bytes as usize, |error| not_seen = Some(error))?;
+        Ok((opened, not_seen.map(|error| tracefs.unwrap_or(error).to_string())))
+    })?;
+    let (parts, probes) = opened;
+    if probes.named().is_none() {
+        inventory.warn(BY_PMU.to_owned());
+    }
+    inventory.warn(WEAKER_BY_PERF.to_owned());
+    inventory.add(vec![of_processes("perf side band")]);
+    Ok(Opened {
+        parts,
+        probes: Probes::Perf(probes),
+        no_ioctls,
+    })
+}
+
+fn ftrace(options: &Options, inventory: &mut Inventory) -> Result<Opened, CaptureError> {
+    let (parts, instance) = apart(|| {
+        sys::ensure_tracefs().map_err(CaptureError::NoTracefs)?;
+        ftrace::open(options.buffer_bytes as usize)
+    })?;
+    inventory.warn(WEAKER_BY_FTRACE.to_owned());
+    inventory.add(vec![of_processes("trace events of processes")]);
+    Ok(Opened {
+        parts,
+        probes: Probes::Ftrace(instance),
+        no_ioctls: None,
+    })
+}
+
+fn of_processes(target: &str) -> Probe {
+    Probe {
+        family: Family::Process,
+        target: target.to_owned(),
+        role: "forks, new programs and exits".to_owned(),
+        ..Probe::default()
+    }
+}
+
+fn trace_event(family: Family, group: &str, event: &str, error: Option<String>) -> Probe {
+    Probe {
+        family,
+        target: format!("{group}:{event}"),
+        role: event.to_owned(),
+        error,
+        ..Probe::default()
+    }
+}
