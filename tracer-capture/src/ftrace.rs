@@ -6,7 +6,6 @@
 
 mod input;
 mod instance;
-mod page;
 mod tasks;
 
 use std::sync::Arc;

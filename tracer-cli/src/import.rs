@@ -1,11 +1,11 @@
-//! `tracer import`: makes a trace of text that another tool wrote.
+//! `tracer import`: makes a trace of what another tool wrote.
 
 mod found;
 mod lines;
 
 use std::{
     fs::File,
-    io::{self, BufReader, Read},
+    io::{self, BufReader, Read, Seek},
     path::Path,
     process::ExitCode,
     thread,
@@ -21,7 +21,7 @@ use tracer_core::{
     tables::Fact,
     units,
 };
-use tracer_import::{Found, Importer};
+use tracer_import::{Found, Importer, TRACE_DAT, TraceDat};
 use tracer_store::{Placing, TraceWriter, Written, manifest::Target};
 
 use self::lines::Lines;
@@ -47,10 +47,7 @@ const BUFFER: usize = 256 << 10;
 /// Reads the text, writes the trace, and prints a summary.
 pub fn run(options: &Import) -> anyhow::Result<ExitCode> {
     let name = foreign::line(options.file.display());
-    let mut lines = Lines::new(BufReader::with_capacity(BUFFER, open(&options.file)?));
-    if let Some(advice) = lines.unfit().with_context(|| format!("cannot read {name}"))? {
-        bail!("{name} is no text: {advice}");
-    }
+    let mut input = Input::open(&options.file).with_context(|| format!("cannot read {name}"))?;
     let file = options.file.as_os_str();
     let dir = output::directory(options.output.as_deref(), file, std::process::id(), false);
     let placing = Placing {
@@ -67,7 +64,7 @@ pub fn run(options: &Import) -> anyhow::Result<ExitCode> {
         summary: Summary::new(Default::default()),
         model: Model::new(),
     };
-    let read = import.read(&mut lines).with_context(|| format!("cannot read {name}"));
+    let read = import.read(&mut input).with_context(|| format!("cannot read {name}"));
     let found = match read {
         Ok(found) if found.events > 0 => found,
         other => {
@@ -81,17 +78,55 @@ pub fn run(options: &Import) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the file, or standard input.
-fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(io::stdin()));
+/// What is read.
+enum Input {
+    Lines(Lines<BufReader<Box<dyn Read>>>),
+    TraceDat(Box<TraceDat<BufReader<File>>>),
+}
+
+impl Input {
+    /// Opens the file, or standard input.
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        if path == Path::new("-") {
+            return Self::lines(Box::new(io::stdin()));
+        }
+        let mut file = File::open(path)?;
+        let about = file.metadata()?;
+        if about.is_dir() {
+            bail!("it is a folder: give the file with the text in it; `tracer report` reads traces of tracer itself");
+        }
+        if !about.is_file() {
+            return Self::lines(Box::new(file));
+        }
+        let mut start = Vec::new();
+        (&file).take(TRACE_DAT.len() as u64).read_to_end(&mut start)?;
+        file.rewind()?;
+        if start != TRACE_DAT {
+            return Self::lines(Box::new(file));
+        }
+        let dat = TraceDat::open(BufReader::with_capacity(BUFFER, file))?;
+        Ok(Self::TraceDat(Box::new(dat)))
     }
-    let name = foreign::line(path.display());
-    let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
-    if file.metadata()?.is_dir() {
-        bail!("{name} is a folder: give the file with the text in it; `tracer report` reads traces of tracer itself");
+
+    fn lines(file: Box<dyn Read>) -> anyhow::Result<Self> {
+        let mut lines = Lines::new(BufReader::with_capacity(BUFFER, file));
+        match lines.unfit()? {
+            Some(advice) => bail!("it is no text: {advice}"),
+            None => Ok(Self::Lines(lines)),
+        }
     }
-    Ok(Box::new(file))
+
+    /// Takes the next line or record. Returns `false` at the end.
+    fn take(&mut self, importer: &mut Importer, mut out: impl FnMut(&Event<'_>)) -> io::Result<bool> {
+        match self {
+            Self::Lines(lines) => match lines.next()? {
+                Some(line) => importer.line(line, &mut out),
+                None => return Ok(false),
+            },
+            Self::TraceDat(dat) => return Ok(importer.record(dat, &mut out)),
+        }
+        Ok(true)
+    }
 }
 
 /// A trace that is being made.
@@ -102,12 +137,11 @@ struct Importing {
 }
 
 impl Importing {
-    /// Takes every line.
-    fn read(&mut self, lines: &mut Lines<impl io::BufRead>) -> anyhow::Result<Found> {
+    /// Takes every line or record.
+    fn read(&mut self, input: &mut Input) -> anyhow::Result<Found> {
         let mut importer = Importer::new();
         let mut taken = 0_u64;
-        while let Some(line) = lines.next()? {
-            importer.line(line, &mut |event| self.conclude(event));
+        while input.take(&mut importer, |event| self.conclude(event))? {
             taken += 1;
             if taken.is_multiple_of(BATCH) {
                 self.writer.tick(Instant::now())?;

@@ -27,6 +27,8 @@ pub mod sample;
 pub mod summary;
 pub mod tables;
 pub mod tally;
+pub mod trace_format;
+pub mod trace_page;
 pub mod units;
 pub mod verify;
 pub mod words;

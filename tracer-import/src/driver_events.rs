@@ -21,6 +21,11 @@ const EVENTS: [(&str, bool); 5] = [
     ("amdgpu_cleaner_shader", false),
 ];
 
+/// Returns whether an event of this name is one of the driver's.
+pub fn is_one(name: &str) -> bool {
+    EVENTS.iter().any(|(event, _)| *event == name)
+}
+
 /// Passes the event to `out`. Returns whether it is one of the driver's.
 ///
 /// # Errors

@@ -34,7 +34,8 @@ impl EventText {
         lost(line).unwrap_or_else(|| if is_header(line) { Took::Nothing } else { Took::Foreign })
     }
 
-    fn event(&mut self, line: &EventLine<'_>, out: &mut impl FnMut(&Event<'_>)) -> Took {
+    /// Takes a line about an event.
+    pub fn event(&mut self, line: &EventLine<'_>, out: &mut impl FnMut(&Event<'_>)) -> Took {
         let (first, last) = self.span_ns.unwrap_or((line.time_ns, line.time_ns));
         self.span_ns = Some((first.min(line.time_ns), last.max(line.time_ns)));
         let decoded = match ring_jobs::step(line.name) {

@@ -25,6 +25,8 @@ pub enum Kind {
     AmdLog,
     /// Output of strace.
     Strace,
+    /// trace.dat of trace-cmd. Its records count as lines.
+    TraceDat,
 }
 
 /// A line that could not be read.

@@ -1,7 +1,8 @@
-//! Text that other tools wrote about a run, as the events of tracer's model.
+//! What other tools wrote about a run, as the events of tracer's model.
 //!
 //! A machine on which nothing can be installed still has ftrace, and often perf or trace-cmd; and AMD's runtimes write a log. These
-//! texts have fewer facts than a recording: what they do not contain stays unknown. Nothing here reads files: [`Importer::line`] takes one line after the other.
+//! texts have fewer facts than a recording: what they do not contain stays unknown. [`Importer::line`] takes one line after the other,
+//! and [`Importer::record`] the records of trace.dat.
 //!
 //! Every line is untrusted. No line makes the importer panic, and none determines how much it allocates.
 
@@ -13,14 +14,20 @@ mod fields;
 mod found;
 mod ring_jobs;
 mod strace;
+mod trace_dat;
+
+use std::io::{Read, Seek};
 
 use tracer_core::event::Event;
+
+pub use trace_dat::{MAGIC as TRACE_DAT, TraceDat, TraceDatError};
 
 pub use found::{Found, Kind, MAX_MALFORMED, MAX_NAMES, Malformed};
 
 use amd_log::AmdLog;
 use event_text::EventText;
 use strace::Strace;
+use trace_dat::Next;
 
 /// The longest line that is read, in bytes. The callers cut longer lines: no tool writes such a line about one event.
 pub const MAX_LINE: usize = 64 << 10;
@@ -40,6 +47,11 @@ enum Took {
     Foreign,
     /// An event that tracer uses, in a form that it cannot read.
     Malformed(String),
+}
+
+/// Returns whether tracer uses an event of the kernel of this name.
+fn is_used(event: &str) -> bool {
+    ring_jobs::step(event).is_some() || driver_events::is_one(event)
 }
 
 /// Takes the lines of one file.
@@ -82,6 +94,24 @@ impl Importer {
         self.found.add(&text, took);
     }
 
+    /// Takes the next record of trace.dat, and passes the event in it to `out`. Returns `false` at the end. A file that cannot be read
+    /// further ends there, which counts as one event that could not be read.
+    pub fn record<R: Read + Seek>(&mut self, dat: &mut TraceDat<R>, out: &mut impl FnMut(&Event<'_>)) -> bool {
+        self.kind = Some(Kind::TraceDat);
+        let (text, took) = match dat.next() {
+            Ok(None) => return false,
+            Ok(Some(Next::Line(line))) => (line.body, self.events.event(&line, out)),
+            Ok(Some(Next::Unknown(name))) => (name, Took::Malformed("its format is not understood".to_owned())),
+            Ok(Some(Next::Lost(count))) => ("", Took::Lost(count)),
+            Err(error) => {
+                self.found.add("", Took::Malformed(error.to_string()));
+                return false;
+            }
+        };
+        self.found.add(text, took);
+        true
+    }
+
     /// Ends the file: passes on the last events, and returns what was in it.
     pub fn finish(mut self, out: &mut impl FnMut(&Event<'_>)) -> Found {
         let mut found = self.found;
@@ -89,7 +119,7 @@ impl Importer {
         match self.kind {
             Some(Kind::AmdLog) => found.log(&self.log),
             Some(Kind::Strace) => found.strace(&self.strace),
-            Some(Kind::Events) | None => found.text(&self.events),
+            Some(Kind::Events | Kind::TraceDat) | None => found.text(&self.events),
         }
         self.log.finish(out);
         found
@@ -100,7 +130,7 @@ impl Importer {
         let took = match self.kind {
             Some(Kind::AmdLog) => self.log.line(text, out),
             Some(Kind::Strace) => self.strace.line(text, out),
-            Some(Kind::Events) => Some(self.events.line(text, out)),
+            Some(Kind::Events | Kind::TraceDat) => Some(self.events.line(text, out)),
             None => return self.first(text, out),
         };
         took.unwrap_or(match text.trim() {

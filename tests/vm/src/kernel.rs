@@ -88,6 +88,18 @@ impl Kernel {
         }
     }
 
+    /// Returns the program trace-cmd in the cache. It can be run in a machine.
+    ///
+    /// # Errors
+    /// Fails if it is not installed.
+    pub fn trace_cmd() -> Result<PathBuf> {
+        let program = cache_dir()?.join("vm/tools/trace-cmd");
+        if !program.is_file() {
+            bail!("no trace-cmd in {}: {REMEDY}", program.display());
+        }
+        Ok(program)
+    }
+
     /// Returns the files of a module, in loading order.
     pub(crate) fn files(&self, module: Module) -> Result<Vec<PathBuf>> {
         let modules = self.folder.join("modules");

@@ -7,11 +7,10 @@ use std::{
 };
 
 use tracer_common::record::IOCTL_ARG_LEN;
-use tracer_core::{event::Origin, losses::FTRACE_RING};
+use tracer_core::{event::Origin, losses::FTRACE_RING, trace_page};
 
 use super::{
     instance::{Instance, Pipe},
-    page,
     tasks::Tasks,
 };
 use crate::{
@@ -96,7 +95,7 @@ impl Input for FtraceInput {
                 let start = self.data.len();
                 self.data.extend_from_slice(page);
                 let mut last_ns = 0;
-                let whole = page::records(page, |time_ns, at, size| {
+                let whole = trace_page::records(page, |time_ns, at, size| {
                     let at = start + at;
                     self.waiting.push(Waiting { time_ns, at, size });
                     last_ns = time_ns;

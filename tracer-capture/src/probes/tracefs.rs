@@ -2,6 +2,8 @@
 
 use std::{fs, io, path::Path};
 
+use tracer_core::trace_format::TraceFormat;
+
 use crate::CaptureError;
 
 /// The possible mount points of tracefs.
@@ -11,19 +13,8 @@ pub const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     event: String,
-    fields: Vec<Field>,
+    format: TraceFormat,
 }
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Field {
-    declaration: String,
-    name: String,
-    offset: u32,
-    size: u32,
-}
-
-/// The maximum length of a record: longer records do not fit into a page of the kernel's ring buffer.
-const MAX_RECORD: u32 = 4096;
 
 impl Format {
     /// Reads an event's format.
@@ -40,39 +31,24 @@ impl Format {
     /// # Errors
     /// Fails with [`CaptureError::BadFormat`] for a text that is cut short, or that declares a field in an unknown form.
     pub fn parse(event: &str, text: &str) -> Result<Self, CaptureError> {
-        let bad = |what: String| CaptureError::BadFormat {
+        let format = TraceFormat::parse(text).map_err(|what| CaptureError::BadFormat {
             event: event.to_owned(),
             what,
-        };
-        let mut fields = Vec::new();
-        for line in text.lines().map(str::trim).filter(|line| line.starts_with("field:")) {
-            fields.push(Field::parse(line).ok_or_else(|| bad(format!("the line `{line}` is not understood")))?);
-        }
-        // This is the last item in every format file.
-        if !text.contains("print fmt:") {
-            return Err(bad("it is cut short".to_owned()));
-        }
-        Ok(Self {
-            event: event.to_owned(),
-            fields,
-        })
+        })?;
+        let event = event.to_owned();
+        Ok(Self { event, format })
     }
 
     /// Returns the offset of a field, if it exists with this size.
     #[must_use]
     pub fn offset(&self, name: &str, size: u32) -> Option<u32> {
-        self.field(name, size).map(|field| field.offset)
+        self.format.offset(name, size)
     }
 
-    /// Returns the offset of a field that gives the place of a string of variable length (`__data_loc char[]`), if it exists.
+    /// Returns the offset of a field that gives the place of a string of variable length, if it exists.
     #[must_use]
     pub fn string(&self, name: &str) -> Option<u32> {
-        let is_string = |field: &&Field| field.declaration.starts_with("__data_loc char[]");
-        Some(self.field(name, 4).filter(is_string)?.offset)
-    }
-
-    fn field(&self, name: &str, size: u32) -> Option<&Field> {
-        self.fields.iter().find(|f| f.name == name && f.size == size)
+        self.format.string(name)
     }
 
     /// Returns the same as [`Self::string`], for a field that must exist.
@@ -109,24 +85,6 @@ pub fn number(group: &str, event: &str) -> Result<u64, CaptureError> {
     let text = read(group, event, "id")?;
     let wrong = |error| CaptureError::system("reading the number of a trace event", io::Error::other(error));
     text.trim().parse().map_err(wrong)
-}
-
-impl Field {
-    /// Parses `\tfield:TYPE NAME[N];\toffset:O;\tsize:S;\tsigned:B;`.
-    fn parse(line: &str) -> Option<Self> {
-        let mut parts = line.split(';').map(str::trim);
-        let declaration = parts.next()?.strip_prefix("field:")?;
-        let offset: u32 = parts.next()?.strip_prefix("offset:")?.parse().ok()?;
-        let size: u32 = parts.next()?.strip_prefix("size:")?.parse().ok()?;
-        let name = declaration.rsplit([' ', '*']).next()?.split('[').next()?.to_owned();
-        let fits = offset.checked_add(size)? <= MAX_RECORD;
-        (fits && !name.is_empty()).then(|| Self {
-            declaration: declaration.to_owned(),
-            name,
-            offset,
-            size,
-        })
-    }
 }
 
 #[cfg(test)]

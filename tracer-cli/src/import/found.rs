@@ -24,7 +24,7 @@ pub fn describe(manifest: &mut Manifest, found: &Found) {
             realtime_ns: ns,
             ..ClockSnapshot::default()
         },
-        Some(Kind::Events | Kind::AmdLog) | None => ClockSnapshot {
+        Some(Kind::Events | Kind::AmdLog | Kind::TraceDat) | None => ClockSnapshot {
             monotonic_ns: ns,
             ..ClockSnapshot::default()
         },
@@ -48,7 +48,7 @@ pub fn describe(manifest: &mut Manifest, found: &Found) {
 fn warnings(found: &Found) -> Vec<String> {
     let mut warnings = Vec::new();
     if found.malformed_total > 0 {
-        let first: Vec<String> = found.malformed.iter().map(unread).collect();
+        let first: Vec<String> = found.malformed.iter().map(|line| unread(found, line)).collect();
         warnings.push(format!(
             "tracer could not read {}, and counts them as lost; the first: {}",
             words::count(found.malformed_total, "event"),
@@ -64,7 +64,7 @@ fn warnings(found: &Found) -> Vec<String> {
         warnings.push(format!(
             "{} of the text are neither events nor headers, and left out; the first: {}",
             words::count(found.foreign, "line"),
-            unread(first)
+            unread(found, first)
         ));
     }
     if found.without_process > 0 && found.kind == Some(Kind::Strace) {
@@ -84,18 +84,18 @@ fn warnings(found: &Found) -> Vec<String> {
 }
 
 /// Describes a line that was left out.
-fn unread(line: &Malformed) -> String {
+fn unread(found: &Found, line: &Malformed) -> String {
     let (reason, text) = (foreign::line(&line.reason), foreign::line(&line.text));
-    format!("line {}: {reason}: {text}", line.line)
+    format!("{} {}: {reason}: {text}", unit(found), line.line)
 }
 
 /// Returns what was read, in one line.
 pub fn counts(found: &Found) -> String {
-    let lines = words::count(found.lines, "line");
+    let lines = lines(found);
     let what = match found.kind {
         Some(Kind::AmdLog) => "packet",
         Some(Kind::Strace) => "ioctl",
-        Some(Kind::Events) | None => "event",
+        Some(Kind::Events | Kind::TraceDat) | None => "event",
     };
     let mut text = format!("{} in {lines}", words::count(found.events, what));
     if found.unused_total > 0 {
@@ -121,7 +121,8 @@ fn unused(found: &Found) -> String {
 
 /// Returns the error about a file without any event that tracer uses.
 pub fn nothing(name: &str, found: &Found) -> anyhow::Error {
-    let first = found.malformed.first().or(found.first_foreign.as_ref()).map(unread);
+    let first = found.malformed.first().or(found.first_foreign.as_ref());
+    let first = first.map(|line| unread(found, line));
     let first = first.map_or_else(String::new, |first| format!("; {first}"));
     let unused = match found.unused_total {
         0 => String::new(),
@@ -130,13 +131,25 @@ pub fn nothing(name: &str, found: &Found) -> anyhow::Error {
     let how = match found.kind {
         Some(Kind::AmdLog) => "the log has no packets: AMD_LOG_LEVEL=5 writes them (4 is enough before ROCm 7)",
         Some(Kind::Strace) => "no process made an ioctl of a KFD or DRM device",
-        Some(Kind::Events) | None => {
-            "tracer uses events of gpu_scheduler and amdgpu (`trace-cmd record -e gpu_scheduler -e amdgpu COMMAND`, then \
-             `trace-cmd report`), the log of AMD's runtimes (AMD_LOG_LEVEL=5), and ioctls of strace -f -ttt -T"
+        Some(Kind::Events | Kind::TraceDat) | None => {
+            "tracer uses events of gpu_scheduler and amdgpu (`trace-cmd record -C mono -e gpu_scheduler -e amdgpu COMMAND`), the log of AMD's runtimes (AMD_LOG_LEVEL=5), and ioctls of strace -f -ttt -T"
         }
     };
     anyhow!(
         "{name} has nothing that tracer uses, in {}{unused}{first}. {how}",
-        words::count(found.lines, "line")
+        lines(found)
     )
+}
+
+/// Returns how much was read.
+fn lines(found: &Found) -> String {
+    words::count(found.lines, unit(found)).to_string()
+}
+
+fn unit(found: &Found) -> &'static str {
+    if found.kind == Some(Kind::TraceDat) {
+        "record"
+    } else {
+        "line"
+    }
 }

@@ -2,13 +2,13 @@
 
 use std::io::{self, BufRead, Read};
 
-use tracer_import::MAX_LINE;
+use tracer_import::{MAX_LINE, TRACE_DAT};
 
 /// Files that are no text, by their first bytes, and what makes text of them.
 const UNFIT: [(&[u8], &str); 5] = [
     (
-        b"\x17\x08\x44tracing",
-        "it is trace.dat of trace-cmd; `trace-cmd report FILE > trace.txt` makes text of it",
+        TRACE_DAT,
+        "it is trace.dat of trace-cmd, which is read from a file only: give its name instead of `-`",
     ),
     (
         b"PERFILE2",

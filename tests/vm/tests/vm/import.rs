@@ -1,21 +1,24 @@
-//! The text of ftrace, imported, and a recording of the same jobs.
+//! The text of ftrace and files of trace-cmd, imported, and a recording of the same jobs.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tracer_core::tables::{Fact, RingJob, Table};
 use tracer_e2e::place;
 use tracer_store::Trace;
+use tracer_vm::Kernel;
 
 use crate::machine::Machine;
+
+/// Jobs by ring and number.
+type Jobs = BTreeMap<(String, u64), RingJob>;
 
 /// Jobs on each of the rings.
 const JOBS: usize = 200;
 
 /// Returns the jobs of a trace, by ring and number: that of the job up to Linux 6.16, its fence's sequence number from 6.17 on.
-fn jobs(trace: &Path) -> BTreeMap<(String, u64), RingJob> {
+fn jobs(trace: &Path) -> Jobs {
     let read = Trace::open(trace).unwrap();
     assert!(read.manifest().complete && read.manifest().losses.is_empty());
     let mut jobs = BTreeMap::new();
@@ -47,7 +50,10 @@ fn known(job: &RingJob, is_old: bool) -> RingJob {
 
 /// Checks that each step was seen by both before the next one was seen by either. ftrace writes microseconds.
 fn steps_follow_each_other(one: &RingJob, other: &RingJob) {
-    let steps = |job: &RingJob| [job.submit_ns, job.run_ns, job.done_ns].map(Option::unwrap);
+    let steps = |job: &RingJob| {
+        let steps = [job.submit_ns, job.run_ns, job.done_ns];
+        steps.map(|step| step.unwrap_or_else(|| panic!("a step is missing: {one:?} {other:?}")))
+    };
     for (this, that) in [(one, other), (other, one)] {
         let (this, that) = (steps(this), steps(that));
         assert!(
@@ -76,26 +82,59 @@ pub fn the_text_of_ftrace_has_the_jobs_of_a_recording(machine: &mut Machine) {
         "echo 0 > {instance}/events/gpu_scheduler/enable; cat {instance}/trace > {}; rmdir {instance}",
         text.display()
     ));
-    let trace = folder.path().join("imported.trace");
+    let trace = import(&text, folder.path());
+    let (live, imported) = (jobs(&live), jobs(&trace));
+    println!("{}: {} jobs of text", machine.vm.release(), imported.len());
+    are_the_same(&imported, &live, machine.kernel != "7.x");
+    assert!(imported.values().all(|job| job.pid.is_some()));
+}
+
+/// Each format that trace-cmd writes: the older one, and the newer one with and without compression.
+pub fn files_of_trace_cmd_have_the_jobs_of_a_recording(machine: &mut Machine) {
+    let folder = machine.folder();
+    let trace_cmd = Kernel::trace_cmd().unwrap();
+    for (name, options) in [
+        ("6", "--file-version 6"),
+        ("7", "--file-version 7"),
+        ("7-plain", "--file-version 7 --compression none"),
+    ] {
+        let (file, live) = (folder.path().join(format!("{name}.dat")), folder.path().join(name));
+        let line = format!(
+            "tracer record -o {} -- {} record {options} -C mono -e gpu_scheduler -o {} ring-jobs comp_1.0.0 gfx_0.0.0 sdma0 -n {JOBS}",
+            live.display(),
+            trace_cmd.display(),
+            file.display()
+        );
+        machine.recorded(&line, &live);
+        let trace = import(&file, folder.path());
+        let (mut live, imported) = (jobs(&live), jobs(&trace));
+        println!("{}: {} jobs of trace.dat {name}", machine.vm.release(), imported.len());
+        // Records name their threads only.
+        live.values_mut().for_each(|job| job.pid = None);
+        are_the_same(&imported, &live, machine.kernel != "7.x");
+    }
+}
+
+/// Imports a file, and returns the trace.
+fn import(file: &Path, folder: &Path) -> PathBuf {
+    let trace = folder.join("imported.trace");
     let output = Command::new(place::programs().join("tracer"))
-        .args(["import", "-o"])
-        .args([&trace, &text])
+        .args(["import", "--overwrite", "-o"])
+        .args([&trace, file])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{said}\n{}",
-        fs::read_to_string(&text).unwrap()
-    );
-    let (live, imported) = (jobs(&live), jobs(&trace));
-    println!("{}: {} jobs; {said}", machine.vm.release(), imported.len());
+    assert!(output.status.success(), "{}: {said}", file.display());
+    trace
+}
+
+fn are_the_same(imported: &Jobs, live: &Jobs, is_old: bool) {
     assert_eq!(live.len(), 3 * JOBS);
     assert_eq!(imported.keys().collect::<Vec<_>>(), live.keys().collect::<Vec<_>>());
-    for (key, live) in &live {
+    for (key, live) in live {
         let imported = &imported[key];
-        assert_eq!(known(imported, false), known(live, machine.kernel != "7.x"));
-        assert!(imported.pid.is_some() && imported.queued.is_some());
+        assert_eq!(known(imported, false), known(live, is_old));
+        assert!(imported.queued.is_some());
         steps_follow_each_other(imported, live);
     }
 }

@@ -40,6 +40,7 @@ fn with_drivers(kernel: &str) {
         doctor::both_paths_would_be_captured,
         driver_event::every_event_that_there_is_is_watched,
         import::the_text_of_ftrace_has_the_jobs_of_a_recording,
+        import::files_of_trace_cmd_have_the_jobs_of_a_recording,
         kfd_proc::processes_are_listed_where_the_driver_is,
         vram::rings_that_only_the_driver_can_read_are_read,
         vram::a_ring_that_nobody_can_read_is_unread,

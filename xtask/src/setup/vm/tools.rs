@@ -1,4 +1,4 @@
-//! QEMU and busybox: a folder of Debian's packages, so that the system needs no change.
+//! QEMU, busybox and trace-cmd: a folder of Debian's packages, so that the system needs no change.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,12 @@ use crate::setup::folder::{Folder, LIBRARIES, Programs, write_script};
 
 /// The suite whose QEMU is used: 7.2 emulates some 25 % faster than trixie's 10.0 (measured once, both by TCG).
 const SUITE: &str = "bookworm";
-/// The emulator without a display, and the program that starts the user space of a virtual machine.
-const PACKAGES: [&str; 2] = ["qemu-system-x86", "busybox-static"];
+/// The emulator without a display, the program that starts the user space of a virtual machine, and the one whose files tests import.
+const PACKAGES: [&str; 3] = ["qemu-system-x86", "busybox-static", "trace-cmd"];
 /// The script that runs the emulator.
 const LAUNCHER: &str = "qemu";
+/// The script that runs trace-cmd. Its `--version` is an error, so the setup does not try it.
+const TRACE_CMD: &str = "trace-cmd";
 
 /// The folder of tools.
 pub struct VmTools {
@@ -55,7 +57,7 @@ impl Programs for VmTools {
         suite.download_closure(&PACKAGES)
     }
 
-    /// Writes a script that runs QEMU by the folder's own loader, from the folder's final place.
+    /// Writes scripts that run the programs by the folder's own loader, from the folder's final place.
     ///
     /// The packages' libraries may be from another release than this machine's.
     fn prepare(&self, unpacked: &Path) -> Result<()> {
@@ -67,6 +69,13 @@ impl Programs for VmTools {
              exec {dir}/lib64/ld-linux-x86-64.so.2 --library-path {dir}/{libraries}:{dir}/lib/x86_64-linux-gnu \\\n    \
              {dir}/usr/bin/qemu-system-x86_64 -L {dir}/usr/share/qemu -L {dir}/usr/share/seabios \"$@\"\n"
         );
-        write_script(&unpacked.join(LAUNCHER), &script)
+        write_script(&unpacked.join(LAUNCHER), &script)?;
+        let script = format!(
+            "#!/bin/sh\n\
+             # Runs trace-cmd with the libraries of its own packages. Written by cargo xtask setup.\n\
+             exec {dir}/lib64/ld-linux-x86-64.so.2 --library-path {dir}/{libraries}:{dir}/lib/x86_64-linux-gnu \\\n    \
+             {dir}/usr/bin/trace-cmd \"$@\"\n"
+        );
+        write_script(&unpacked.join(TRACE_CMD), &script)
     }
 }

@@ -9,6 +9,22 @@ pub const DATA: usize = 16;
 /// The bits of the second word that are the length. Flags for lost records are above.
 const LENGTH: u64 = (1 << 27) - 1;
 
+/// The flag of a page before which records were overwritten.
+const MISSED: u64 = 1 << 31;
+/// The flag of a page that has their number after its data.
+const COUNTED: u64 = 1 << 30;
+
+/// Returns how many records were overwritten before the page: at least one, if the kernel does not say how many.
+#[must_use]
+pub fn missed(page: &[u8]) -> u64 {
+    let Some(length) = word(page, 8).filter(|length| length & MISSED != 0) else {
+        return 0;
+    };
+    let after = DATA + (length & LENGTH) as usize;
+    let counted = word(page, after).filter(|_| length & COUNTED != 0);
+    counted.unwrap_or(1).max(1)
+}
+
 /// The kind of a record with a length of its own, whose first word is the length.
 const LONG: u32 = 0;
 const PADDING: u32 = 29;
@@ -77,11 +93,11 @@ pub fn records(page: &[u8], mut found: impl FnMut(u64, usize, usize)) -> bool {
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+    Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+    Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -145,6 +161,19 @@ mod tests {
                 true
             )
         );
+    }
+
+    #[test]
+    fn overwritten_records_are_counted() {
+        let counted = |flags: u64, rest: &[u32]| {
+            let mut bytes = page(0, rest);
+            bytes[8..16].copy_from_slice(&(4 | flags).to_ne_bytes());
+            missed(&bytes)
+        };
+        assert_eq!(counted(0, &[0, 7, 0]), 0);
+        assert_eq!(counted(MISSED, &[0, 7, 0]), 1);
+        assert_eq!(counted(MISSED | COUNTED, &[0, 7, 0]), 7);
+        assert_eq!(counted(MISSED | COUNTED, &[0]), 1);
     }
 
     #[test]
