@@ -77,7 +77,7 @@ pub enum Command {
     Diff(Diff),
     /// Write a trace in the format of another tool: Perfetto, Chrome JSON, JSON lines, CSV, rocpd
     Export(Export),
-    /// Make a trace of the text of another tool: ftrace, trace-cmd, perf, strace, AMD's logs
+    /// Make a trace of what another tool wrote: ftrace, trace-cmd, perf, strace, AMD's logs
     Import(Import),
     /// Show live activity per queue, or replay a trace
     Top(Top),

@@ -8,13 +8,13 @@ use tracer_files::Mode;
 /// `tracer import`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "docs/import.md describes what each kind of text contains, and how to make it.\n\n\
-    Examples:\n  tracer import trace.txt\n  trace-cmd report | tracer import -o run.trace -\n  \
+    after_help = "docs/import.md describes what each kind of file contains, and how to make it.\n\n\
+    Examples:\n  tracer import trace.txt\n  tracer import trace.dat\n  \
     perf script | tracer import -o run.trace -"
 )]
 pub struct Import {
-    /// Text of ftrace (trace, trace_pipe), `trace-cmd report` or `perf script`, a log of AMD_LOG_LEVEL, or output of
-    /// `strace -f -ttt -T`; - for standard input
+    /// trace.dat of trace-cmd, text of ftrace (trace, trace_pipe), `trace-cmd report` or `perf script`, a log of AMD_LOG_LEVEL, or output of
+    /// `strace -f -ttt -T`; - for text from standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Write the trace to this folder [default: FILE.trace]

@@ -6,7 +6,7 @@ use tracer_core::trace_page;
 
 use super::{
     Result,
-    data::{Compression, bytes, go, half},
+    data::{Compression, go, half},
 };
 
 /// Most bytes of a compressed piece. trace-cmd compresses ten pages at once.
@@ -106,9 +106,14 @@ impl Cpu {
             }
             go(file, self.at)?;
             let length = self.left.min(self.size as u64);
-            self.page = bytes(file, length)?;
+            self.page.clear();
+            file.by_ref().take(length).read_to_end(&mut self.page)?;
             self.at += length;
             self.left -= length;
+            if (self.page.len() as u64) < length {
+                // The file is cut short, and with it the page.
+                self.left = 0;
+            }
             return Ok(true);
         };
         if packed.read >= packed.pages.len() {
