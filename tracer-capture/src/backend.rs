@@ -8,6 +8,7 @@ use crate::{
     perf,
     session::Options,
     sys,
+    target::pid_namespace,
 };
 
 /// A backend, and why it was chosen.
@@ -34,10 +35,12 @@ pub fn choose(options: &Options) -> Choice {
         backend,
         because: Some(because),
     };
-    match (why_not_perf(), why_not_ftrace()) {
-        (None, _) => chosen(Backend::Perf, because),
-        (Some(also), None) => chosen(Backend::Ftrace, format!("{because}, and for perf events: {also}")),
-        (Some(_), Some(_)) => ebpf,
+    match why_not_perf() {
+        None => chosen(Backend::Perf, because),
+        Some(also) if why_not_ftrace().is_none() => {
+            chosen(Backend::Ftrace, format!("{because}, and for perf events: {also}"))
+        }
+        Some(_) => ebpf,
     }
 }
 
@@ -61,7 +64,9 @@ pub fn why_not_perf() -> Option<String> {
 /// Returns why this process cannot record by ftrace; `None` if it can.
 #[must_use]
 pub fn why_not_ftrace() -> Option<String> {
-    missing(&FTRACE_RECORDING).or_else(ftrace::why_not)
+    // Ids of recorders in tracefs are those of the first namespace.
+    let elsewhere = || pid_namespace::require_initial().err().map(|error| error.to_string());
+    missing(&FTRACE_RECORDING).or_else(elsewhere).or_else(ftrace::why_not)
 }
 
 fn missing(needed: &[Capability]) -> Option<String> {

@@ -14,12 +14,12 @@ use tracer_core::event::RingStep;
 
 use crate::{
     CaptureError,
-    probes::{ring::GROUP, tracefs},
+    probes::ring::GROUP,
     samples::{IOCTL_EVENTS, Ioctls, OUR_IOCTLS, Parts, Program, Rings},
     sys,
 };
 use input::FtraceInput;
-use tasks::{EXEC, EXIT, MMAP, NEW};
+use tasks::{EXEC, EXIT, MMAP, NEW, Tasks};
 
 pub use instance::Instance;
 
@@ -30,7 +30,8 @@ pub fn why_not() -> Option<String> {
     let tried = std::thread::scope(|scope| {
         let tried = scope.spawn(|| {
             sys::ensure_tracefs().map_err(CaptureError::NoTracefs)?;
-            tracefs::number("syscalls", IOCTL_EVENTS[0])?;
+            Ioctls::read()?;
+            Tasks::read()?;
             instance::try_to_create()
         });
         tried.join()
@@ -42,16 +43,14 @@ pub fn why_not() -> Option<String> {
     }
 }
 
-/// Creates an instance with buffers of `bytes` for all processors together, and enables the events of every process. The calling
-/// thread must see tracefs. Returns the source's parts, and what attaches probes.
+/// Enables the events of every process. The calling thread must see tracefs. Returns the source's parts.
 ///
 /// # Errors
 /// Fails with the kernel's error, and if it does not have the events.
-pub fn open(bytes: usize) -> Result<(Parts, Arc<Instance>), CaptureError> {
+pub fn open(instance: &Arc<Instance>) -> Result<Parts, CaptureError> {
     let ioctls = Ioctls::read()?;
     let rings = Rings::read();
-    let instance = Arc::new(Instance::create(bytes)?);
-    let input = Box::new(FtraceInput::open(Arc::clone(&instance))?);
+    let input = Box::new(FtraceInput::open(Arc::clone(instance))?);
     for (group, event, filter) in [NEW, EXEC, EXIT, MMAP] {
         instance.enable(group, event, filter, None)?;
     }
@@ -67,5 +66,5 @@ pub fn open(bytes: usize) -> Result<(Parts, Arc<Instance>), CaptureError> {
         instance.enable(GROUP, event, None, Some(Program::Ring(step)))?;
     }
     let ioctls = Some(ioctls);
-    Ok((Parts { input, ioctls, rings }, instance))
+    Ok(Parts { input, ioctls, rings })
 }

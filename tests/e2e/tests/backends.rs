@@ -7,7 +7,7 @@ use tracer_core::{
 };
 use tracer_e2e::{
     compare,
-    running::{Program, Recorder, signal},
+    running::{Program, Recorder, descendants, signal, wait_for},
     scenario::{Scenario, each_release},
 };
 
@@ -125,11 +125,14 @@ fn reload(backend: Backend) {
 /// A recorder that cannot keep up counts what it lost: no doorbell is missing that is not counted.
 #[test]
 fn what_has_no_room_is_counted() {
-    no_room(Backend::Perf, PERF_RING);
-    no_room(Backend::Ftrace, FTRACE_RING);
+    for goes_on in [true, false] {
+        no_room(Backend::Perf, PERF_RING, goes_on);
+        no_room(Backend::Ftrace, FTRACE_RING, goes_on);
+    }
 }
 
-fn no_room(backend: Backend, source: &str) {
+/// `goes_on`: whether the program still runs when the recorder does again.
+fn no_room(backend: Backend, source: &str, goes_on: bool) {
     let program = Program::steady("trixie", "gfx1100", &["--round=1024", "--pause=0"]);
     program.goes_on(100);
     let trace = program.dir.path().join("t.trace");
@@ -139,12 +142,25 @@ fn no_room(backend: Backend, source: &str) {
     // More doorbells than the buffers have room for.
     signal(recorder.pid(), libc::SIGSTOP);
     program.goes_on(100_000);
+    if !goes_on {
+        program.stop();
+        wait_for("the program's end", || {
+            descendants(program.simulator(), "hsa-dispatch")
+                .is_empty()
+                .then_some(())
+        });
+    }
     signal(recorder.pid(), libc::SIGCONT);
-    program.goes_on(5_000);
-    program.stop();
+    if goes_on {
+        program.goes_on(5_000);
+        program.stop();
+    }
     let run = program.read(recorder.wait().expect_success());
-    let seen: Vec<u64> = run.doorbells().map(|doorbell| doorbell.time_ns).collect();
-    let began = seen.iter().copied().min().expect("a doorbell");
+    let began = run
+        .doorbells()
+        .map(|doorbell| doorbell.time_ns)
+        .min()
+        .expect("a doorbell");
     let log = run.log.as_ref().expect("the dispatcher's log");
     let rang = log
         .submissions
@@ -155,8 +171,10 @@ fn no_room(backend: Backend, source: &str) {
         Fact::Loss(loss) if loss.source == source => Some(loss.count),
         _ => None,
     });
-    let (seen, lost) = (seen.len() as u64, losses.sum::<u64>());
-    println!("{backend}: {seen} of {rang} doorbells, {lost} records lost");
+    // Also those without a row each.
+    let seen = run.report["doorbells"]["total"].as_u64().expect("a number");
+    let lost: u64 = losses.sum();
+    println!("{backend}, goes on {goes_on}: {seen} of {rang} doorbells, {lost} records lost");
     assert!(
         lost > 10_000 && seen + lost >= rang,
         "{seen} seen and {lost} lost of {rang}"

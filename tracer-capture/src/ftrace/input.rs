@@ -81,6 +81,10 @@ impl FtraceInput {
 }
 
 impl Input for FtraceInput {
+    fn watch(&mut self, pid: u32) {
+        self.tasks.watch(pid);
+    }
+
     fn look(&mut self) {
         // A read takes what there is, if it is one record. So a thread that writes all the time would never let the reader finish.
         let began_ns = sys::monotonic_ns();
@@ -149,9 +153,15 @@ impl Input for FtraceInput {
     fn take_lost(&mut self) -> Lost {
         let dropped: u64 = self.pipes.iter().map(dropped).sum();
         let before = std::mem::replace(&mut self.reported, dropped);
+        // Somebody who empties the buffers makes the kernel forget its counts: at least one record is gone.
+        let dropped = dropped.checked_sub(before).unwrap_or(dropped + 1);
+        if dropped > 0 {
+            // The end of a thread may be among them, and its id may be another thread's now.
+            self.tasks.look_again();
+        }
         Lost {
             source: FTRACE_RING,
-            dropped: dropped.saturating_sub(before),
+            dropped,
             undecoded: std::mem::take(&mut self.undecoded),
         }
     }

@@ -4,17 +4,15 @@ use std::{
     ffi::CStr,
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
-    os::{
-        fd::{AsFd, BorrowedFd},
-        unix::fs::OpenOptionsExt,
-    },
+    os::{fd::AsFd, unix::fs::OpenOptionsExt},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::{
     CaptureError,
     kernel::uprobe_events::{Definition, INSTANCES, Named, remove_instance},
+    pause::guardian::Left,
     probes::tracefs,
     samples::{Attach, Attachments, OUR_IOCTLS, Place, Places, Program},
     sys,
@@ -39,12 +37,15 @@ pub struct Instance {
     pub places: Places,
     instances: File,
     path: PathBuf,
+    /// Definitions of probes that were detached. To remove one, the kernel empties the buffers of every instance that used it, and
+    /// forgets what it dropped. So they stay until the instance is gone.
+    detached: Mutex<Vec<Definition>>,
 }
 
 /// An attached probe. Dropping it detaches.
 struct Attachment {
     instance: Arc<Instance>,
-    definition: Definition,
+    definition: Option<Definition>,
 }
 
 impl Instance {
@@ -63,6 +64,7 @@ impl Instance {
             places: Places::default(),
             instances: folder,
             path,
+            detached: Mutex::default(),
         };
         let processors = sys::online_processors().map_or(1, |online| online.len().max(1));
         let size = (bytes / processors / 1024).max(LEAST_KB);
@@ -126,9 +128,13 @@ impl Instance {
         pipes.collect()
     }
 
-    /// Returns the folder of instances, by which [`remove_instance`] removes this one.
-    pub fn folder(&self) -> BorrowedFd<'_> {
-        self.instances.as_fd()
+    /// Returns what outlives this process if it is killed.
+    pub fn left(&self) -> Left<'_> {
+        Left::Instance {
+            control: self.named.control(),
+            instances: self.instances.as_fd(),
+            name: &self.named.group,
+        }
     }
 
     /// Reads a short file of tracefs itself, at once: some have nothing more for a second read.
@@ -164,28 +170,32 @@ impl Attach for Arc<Instance> {
         };
         let (number, definition) = self.named.define(file, offset, arguments)?;
         self.places.add([number], place);
+        let name = definition.name.clone();
         let attachment = Attachment {
             instance: Arc::clone(self),
-            definition,
+            definition: Some(definition),
         };
-        self.filter_and_enable(&attachment.definition.name, filter)?;
+        self.filter_and_enable(&name, filter)?;
         Ok(vec![Box::new(attachment)])
     }
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        // The definition is removed after this, which the kernel permits then.
-        let disabled = self
-            .instance
-            .write(&format!("events/{}/enable", self.definition.name), "0");
+        let Some(definition) = self.definition.take() else {
+            return;
+        };
+        let disabled = self.instance.write(&format!("events/{}/enable", definition.name), "0");
         if let Err(error) = disabled {
-            log::debug!("the uprobe {} stays enabled: {error}", self.definition.name);
+            log::debug!("the uprobe {} stays enabled: {error}", definition.name);
         }
+        let mut detached = self.instance.detached.lock().unwrap_or_else(PoisonError::into_inner);
+        detached.push(definition);
     }
 }
 
 impl Drop for Instance {
+    /// Removes the instance. The definitions, which it used, come after that.
     fn drop(&mut self) {
         if let Err(error) = remove_instance(&self.instances, &self.named.group) {
             log::debug!("the instance {} stays in tracefs: {error}", self.named.group);

@@ -16,8 +16,8 @@ pub const NEW: Watched = ("task", "task_newtask", None);
 pub const EXEC: Watched = ("sched", "sched_process_exec", None);
 /// The event of a thread that exits.
 pub const EXIT: Watched = ("sched", "sched_process_exit", None);
-/// The event of a file that is about to be mapped, executable (`PROT_EXEC` is 4).
-pub const MMAP: Watched = ("syscalls", "sys_enter_mmap", Some("prot & 4"));
+/// The event of a file that is about to be mapped, executable (`PROT_EXEC` is 4, and `MAP_ANONYMOUS` is 0x20).
+pub const MMAP: Watched = ("syscalls", "sys_enter_mmap", Some("(prot & 4) && !(flags & 0x20)"));
 
 /// An event that is enabled: group, name, filter.
 pub type Watched = (&'static str, &'static str, Option<&'static str>);
@@ -28,6 +28,9 @@ const CLONE_THREAD: u64 = 0x1_0000;
 const COMM: usize = 15;
 /// Most threads whose process is remembered. Without room, all are looked up again.
 const MAX_TASKS: usize = 1 << 16;
+
+/// Most threads that are looked up at once: each takes some microseconds.
+const MAX_LOOKS: usize = 4096;
 
 /// Which events these are, and where their fields are.
 #[derive(Clone, Copy, Debug)]
@@ -68,15 +71,39 @@ impl Tasks {
             exit: number(EXIT)?,
             mmap: number(MMAP)?,
         };
-        let processes = HashMap::new();
-        Ok(Self { layout, processes })
+        Ok(Self::of(layout))
+    }
+
+    fn of(layout: Layout) -> Self {
+        Self {
+            layout,
+            processes: HashMap::new(),
+        }
+    }
+
+    /// Notes the threads of a process that runs already. Its later threads have records.
+    pub fn watch(&mut self, pid: u32) {
+        for tid in threads_of(pid) {
+            self.add(tid, pid);
+        }
+    }
+
+    /// Looks again which process each thread belongs to: records of ends and beginnings were lost. A thread that is gone may have
+    /// records that were not read.
+    pub fn look_again(&mut self) {
+        for (&tid, pid) in self.processes.iter_mut().take(MAX_LOOKS) {
+            if let Some(now) = process_of(tid) {
+                *pid = now;
+            }
+        }
     }
 
     /// Returns where a record of this thread comes from.
     pub fn origin(&mut self, tid: u32, time_ns: u64) -> Origin {
         let pid = match self.processes.get(&tid) {
             Some(&pid) => pid,
-            None => self.add(tid, process_of(tid).unwrap_or(tid)),
+            // A thread that is gone belongs to a process that is not watched.
+            None => process_of(tid).map_or(tid, |pid| self.add(tid, pid)),
         };
         Origin { time_ns, pid, tid }
     }
@@ -128,6 +155,13 @@ impl Tasks {
     }
 }
 
+/// Returns the threads of a process.
+fn threads_of(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let names = tasks.into_iter().flatten().flatten().map(|task| task.file_name());
+    names.filter_map(|name| name.to_str()?.parse().ok()).collect()
+}
+
 /// Returns the process of a thread that runs.
 fn process_of(tid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
@@ -140,19 +174,16 @@ mod tests {
     use super::*;
 
     fn tasks() -> Tasks {
-        Tasks {
-            layout: Layout {
-                new: 1,
-                new_pid: 8,
-                new_flags: 16,
-                exec: 2,
-                exec_file: 8,
-                exec_old_pid: 12,
-                exit: 3,
-                mmap: 4,
-            },
-            processes: HashMap::new(),
-        }
+        Tasks::of(Layout {
+            new: 1,
+            new_pid: 8,
+            new_flags: 16,
+            exec: 2,
+            exec_file: 8,
+            exec_old_pid: 12,
+            exit: 3,
+            mmap: 4,
+        })
     }
 
     fn new_task(tid: u32, flags: u64) -> Vec<u8> {
@@ -184,6 +215,19 @@ mod tests {
         assert_eq!(tasks.origin(TID + 1, 7).pid, TID + 1);
         assert_eq!(tasks.take(&mut parent, 1, &thread[..12]), Some(Record::Unknown));
         assert_eq!(tasks.take(&mut parent, 9, &thread), None);
+    }
+
+    #[test]
+    fn threads_that_ran_before_belong_to_their_process() {
+        let mut tasks = tasks();
+        let own = std::process::id();
+        tasks.watch(own);
+        assert_eq!(tasks.processes.get(&own), Some(&own));
+        tasks.add(TID, own);
+        // It is gone, and still known. This thread's id was another one's.
+        tasks.add(own, TID);
+        tasks.look_again();
+        assert_eq!((tasks.origin(TID, 1).pid, tasks.origin(own, 1).pid), (own, own));
     }
 
     #[test]

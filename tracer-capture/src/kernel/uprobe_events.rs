@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -31,6 +31,9 @@ pub const INSTANCES: &str = "instances";
 /// Start of the names of the groups, before the recorder's process id.
 const GROUP: &str = "tracer_";
 
+/// Whether this process has definitions: what has its name is not left over then.
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+
 /// The definitions of this recorder.
 pub struct Named {
     /// tracefs, which may be mounted for the thread that opened it only.
@@ -43,7 +46,8 @@ pub struct Named {
     next: AtomicU64,
 }
 
-/// A definition. Dropping it removes it, which the kernel permits once its events are closed.
+/// A definition. Dropping it removes it, which the kernel permits once its events
+/// are closed or disabled.
 pub struct Definition {
     control: Arc<File>,
     /// Its group, and its event in it: `GROUP/EVENT`.
@@ -64,7 +68,9 @@ impl Named {
             group: format!("{GROUP}{}", std::process::id()),
             next: AtomicU64::new(0),
         };
-        named.remove_left();
+        if !IS_OPEN.swap(true, Ordering::AcqRel) {
+            named.remove_left();
+        }
         Ok(named)
     }
 
@@ -114,9 +120,16 @@ fn left_in(folder: &Path) -> Vec<String> {
     names
         .filter(|name| {
             let recorder = name.strip_prefix(GROUP).and_then(|pid| pid.parse().ok());
-            recorder.is_some_and(|pid| !process_stat::is_alive(pid))
+            // A recorder of this process's id is gone, too.
+            recorder.is_some_and(|pid| pid == std::process::id() || !process_stat::is_alive(pid))
         })
         .collect()
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        IS_OPEN.store(false, Ordering::Release);
+    }
 }
 
 impl Drop for Definition {

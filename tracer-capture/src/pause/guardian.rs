@@ -6,7 +6,7 @@
 //! replaced, so that no single kill, and no two in a row, leave a paused process alone. If the recorder dies together with both
 //! guardians, the next tracer finds the paused processes (`pause/left.rs`).
 //!
-//! A guardian ignores the terminal's signals, keeps nothing of the recorder open except its map, and exits once the recorder has
+//! A guardian ignores the terminal's signals, keeps nothing of the recorder open except what it was sent, and exits once the recorder has
 //! exited and no entry is left.
 
 mod cgroup;
@@ -40,6 +40,8 @@ const RELEASE: Duration = Duration::from_millis(500);
 /// The number of rounds without an entry that suffice after the recorder's exit. The guardian then ends the heartbeat, so that
 /// programs pause no more processes. A pause that began just before shows in a moment.
 const QUIET_ROUNDS: u32 = 8;
+/// How often a guardian tries to remove what is in use.
+const REMOVALS: u32 = 40;
 /// The number of rounds after the recorder's exit that suffice in any case.
 const MOST_ROUNDS: u32 = 200;
 
@@ -236,7 +238,13 @@ impl Guard {
             }
             // Its definitions are in use while it exists.
             if let (Some(instances), Some(name)) = (shared.instances, shared.left.instance) {
-                let _ = uprobe_events::remove_instance(&instances, &name);
+                // Files of it may be open for a moment.
+                for _ in 0..REMOVALS {
+                    match uprobe_events::remove_instance(&instances, &name) {
+                        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(ROUND),
+                        _ => break,
+                    }
+                }
             }
             if let (Some(control), Some(group)) = (shared.uprobes, shared.left.group) {
                 let _ = uprobe_events::remove_group(&control, &group);

@@ -68,9 +68,16 @@ impl Entered {
         (self.cmd, self.arg) == (argument.cmd, argument.address)
     }
 
+    /// Returns whether the kernel begins the ioctl again, as it does after a signal (include/linux/errno.h).
+    fn is_restarted(&self) -> bool {
+        self.returned.is_some_and(|(_, ret)| (-516..=-512).contains(&ret))
+    }
+
     /// Returns the ioctl as an event.
     fn event<'a>(&'a self, (pid, tid): Thread, now_ns: u64, arg_out: Option<&'a [u8; IOCTL_ARG_LEN]>) -> Event<'a> {
         let len = self.len();
+        // The kernel could not read there, and so no probe could.
+        let is_there = self.returned.is_none_or(|(_, ret)| ret != -i64::from(libc::EFAULT));
         Event::Ioctl(Ioctl {
             origin: Origin {
                 time_ns: self.time_ns,
@@ -81,8 +88,8 @@ impl Entered {
             fd: self.fd,
             cmd: self.cmd,
             ret: self.returned.map(|(_, ret)| ret),
-            arg_in: self.arg_in.as_ref().map(|bytes| &bytes[..len]),
-            arg_out: arg_out.map(|bytes| &bytes[..len]),
+            arg_in: self.arg_in.as_ref().filter(|_| is_there).map(|bytes| &bytes[..len]),
+            arg_out: arg_out.filter(|_| is_there).map(|bytes| &bytes[..len]),
         })
     }
 }
@@ -137,7 +144,8 @@ impl Ioctls {
         sink: &mut impl FnMut(&Event<'_>),
     ) -> Option<u32> {
         let thread = (origin.pid, origin.tid);
-        let passed = self.passed.remove(&thread);
+        let mut passed = self.passed.remove(&thread);
+        let before = self.entered.get(&thread).copied();
         self.hand_over(thread, origin.time_ns, sink);
         let cmd = word(call.raw, self.layout.cmd)? as u32;
         // Console ioctls also have the KFD's type, but no direction.
@@ -146,6 +154,16 @@ impl Ioctls {
             return None;
         }
         let arg = word(call.raw, self.layout.arg)?;
+        // The kernel enters again without the library after a signal.
+        if let Some(before) = before.filter(Entered::is_restarted)
+            && let Some(bytes) = before.arg_in.filter(|_| before.is_probed)
+        {
+            passed = passed.or(Some(Passed {
+                cmd: before.cmd,
+                address: before.arg,
+                bytes,
+            }));
+        }
         let passed = passed.filter(|passed| (passed.cmd, passed.address) == (cmd, arg));
         let mut entered = Entered {
             time_ns: origin.time_ns,
@@ -170,7 +188,7 @@ impl Ioctls {
     pub fn exit(&mut self, origin: Origin, call: &Call<'_>, sink: &mut impl FnMut(&Event<'_>)) -> Option<Done> {
         let thread = (origin.pid, origin.tid);
         if self.entered.get(&thread)?.returned.is_some() {
-            // The entry of this one was lost.
+            // This is the exit of another ioctl, whose entry the filter dropped, or that was lost.
             self.hand_over(thread, origin.time_ns, sink);
         }
         let mut entered = self.entered.remove(&thread)?;

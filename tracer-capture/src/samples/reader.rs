@@ -1,7 +1,7 @@
 //! What records mean: the events that they become, and the processes that are paused for them.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Arc, mpsc},
 };
 
@@ -28,6 +28,9 @@ use crate::{decode::fetch::Fetch, pause::keeper::Pauses, sys};
 /// Most mapped files that are remembered. Without room, files are examined again.
 const MAX_MAPPED: usize = 1 << 16;
 
+/// The time after the start of a mapping by which it is there, ns.
+const MAPPING_NS: u64 = 2_000_000;
+
 /// Part of the file names of runtimes.
 const RUNTIME: &[u8] = b"hsa-runtime";
 
@@ -44,6 +47,8 @@ pub struct Reader {
     holds: mpsc::SyncSender<Hold>,
     /// Files that traced processes mapped, by process, device and inode: each is examined once.
     mapped: HashSet<(u32, (u32, u32), u64)>,
+    /// Processes that have mapped some file, and the first time of it.
+    mapping: HashMap<u32, Origin>,
     /// Doorbells and ioctls count from the first moment on, and before the second one.
     pub counts: (u64, u64),
     /// The time of the last doorbell.
@@ -70,6 +75,7 @@ impl Reader {
             pauses,
             holds,
             mapped: HashSet::new(),
+            mapping: HashMap::new(),
             counts: (u64::MAX, u64::MAX),
             rung_ns: 0,
             pauses_no_more: false,
@@ -235,8 +241,31 @@ impl Reader {
                 return self.pause(origin);
             }
         }
-        if is_user {
+        if !is_user {
+            return;
+        }
+        if file.is_some() {
             self.announce(origin, (hold_reason::ENTERED, 0), 0, generation, None);
+        } else {
+            // Which file is unknown, and it may not be mapped yet: what follows soon is examined with it.
+            self.mapping.entry(origin.pid).or_insert(origin);
+        }
+    }
+
+    /// Has the processes examined that have mapped some file.
+    fn examine_mapping(&mut self) {
+        let now_ns = sys::monotonic_ns();
+        let is_due = |origin: &Origin| now_ns.saturating_sub(origin.time_ns) > MAPPING_NS;
+        let due: Vec<Origin> = self
+            .mapping
+            .extract_if(|_, origin| is_due(origin))
+            .map(|(_, origin)| origin)
+            .collect();
+        for origin in due {
+            if let Some(process) = self.processes.get(origin.pid) {
+                let generation = process.generation;
+                self.announce(origin, (hold_reason::ENTERED, 0), 0, generation, None);
+            }
         }
     }
 
@@ -255,6 +284,7 @@ impl Reader {
 
     /// Has the lists read whose processes stand still by now. Records up to `drained_ns` were taken.
     pub fn advance(&mut self, drained_ns: u64, memory: &mut impl Fetch) {
+        self.examine_mapping();
         let mut ready = Vec::new();
         self.changes
             .advance(drained_ns, memory, |changed, pause| ready.push((changed, pause)));

@@ -23,8 +23,11 @@ const BUSY_NAP: Duration = Duration::from_micros(100);
 /// The nap while there are none.
 const IDLE_NAP: Duration = Duration::from_millis(1);
 
-/// The records of a backend. A pass calls the first four methods in their order.
+/// The records of a backend. A pass calls [`Self::look`], [`Self::list`], [`Self::each`] and
+/// [`Self::release`].
 pub trait Input: Send {
+    /// Prepares for the records of a process that runs already.
+    fn watch(&mut self, _pid: u32) {}
     /// Looks how far the kernel has written.
     fn look(&mut self);
     /// Lists the records that were there at the last look, up to a moment, in the order of their times.
@@ -84,6 +87,7 @@ impl Source {
 
     /// Traces a process from now on.
     pub fn insert(&mut self, pid: u32, generation: u32) {
+        self.input.watch(pid);
         self.reader.processes.insert(pid, generation);
     }
 

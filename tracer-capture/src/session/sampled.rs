@@ -13,7 +13,7 @@ use crate::{
     CaptureError,
     backend::not_by_samples,
     examination::Holds,
-    ftrace,
+    ftrace::{self, Instance},
     inventory::{Inventory, Probe},
     pause::{
         entries::Entries,
@@ -51,9 +51,12 @@ pub(super) fn set_up(
     if let Some(option) = not_by_samples(&options) {
         return Err(CaptureError::NeedsEbpf(option));
     }
+    let (entries, memory) = Entries::in_memory()?;
+    // No process is paused, and nothing is left, before the guardians know it.
+    let share = |left: Left<'_>| guardian.map_or(Ok(()), |guardian| guardian.share(memory.as_fd(), left));
     let opened = match options.backend {
-        Backend::Ftrace => ftrace(&options, inventory)?,
-        _ => perf(&options, inventory)?,
+        Backend::Ftrace => ftrace(&options, inventory, share)?,
+        _ => perf(&options, inventory, share)?,
     };
     let ioctl = |event| trace_event(Family::Ioctl, "syscalls", event, opened.no_ioctls.clone());
     inventory.add(IOCTL_EVENTS.map(ioctl).to_vec());
@@ -61,13 +64,8 @@ pub(super) fn set_up(
         let job = |event| trace_event(Family::Ring, ring::GROUP, event, None);
         inventory.add(rings.names.map(job).to_vec());
     }
-    let (entries, memory) = Entries::in_memory()?;
-    // No process is paused before the guardians can resume it.
-    if let Some(guardian) = guardian {
-        guardian.share(memory.as_fd(), opened.left())?;
-    }
     let keeper = Keeper::start(Pauses::new(entries, options.pause_limit))?;
-    let prober = Prober::of_samples(opened.probes.attach());
+    let prober = Prober::of_samples(opened.probes);
     let (sender, receiver) = mpsc::sync_channel(MAX_HOLDS);
     let source = samples::Source::new(opened.parts, options.follow, Arc::clone(keeper.pauses()), sender);
     Ok(SetUp {
@@ -82,40 +80,9 @@ pub(super) fn set_up(
 /// A backend that is open.
 struct Opened {
     parts: Parts,
-    probes: Probes,
+    probes: Arc<dyn Attach>,
     /// Why ioctls are not captured.
     no_ioctls: Option<String>,
-}
-
-enum Probes {
-    Perf(Arc<perf::Probes>),
-    Ftrace(Arc<ftrace::Instance>),
-}
-
-impl Probes {
-    fn attach(&self) -> Arc<dyn Attach> {
-        match self {
-            Self::Perf(probes) => Arc::clone(probes) as _,
-            // Its attachments share it.
-            Self::Ftrace(instance) => Arc::new(Arc::clone(instance)) as _,
-        }
-    }
-}
-
-impl Opened {
-    /// Returns what outlives this process if it is killed.
-    fn left(&self) -> Left<'_> {
-        match &self.probes {
-            Probes::Perf(probes) => probes
-                .named()
-                .map_or(Left::Nothing, |named| Left::Uprobes(named.control(), &named.group)),
-            Probes::Ftrace(instance) => Left::Instance {
-                control: instance.named.control(),
-                instances: instance.folder(),
-                name: &instance.named.group,
-            },
-        }
-    }
 }
 
 /// Calls a function in a thread of its own: it may need its own mount namespace to see tracefs, which ends with the thread.
@@ -124,7 +91,11 @@ fn apart<T: Send>(open: impl FnOnce() -> Result<T, CaptureError> + Send) -> Resu
     opened.map_err(|_| CaptureError::system("opening trace events", io::Error::other("a panic")))?
 }
 
-fn perf(options: &Options, inventory: &mut Inventory) -> Result<Opened, CaptureError> {
+fn perf(
+    options: &Options,
+    inventory: &mut Inventory,
+    share: impl FnOnce(Left<'_>) -> Result<(), CaptureError>,
+) -> Result<Opened, CaptureError> {
     if let Some(reason) = perf::why_not() {
         return Err(CaptureError::NotUsable("perf", reason));
     }
@@ -136,28 +107,39 @@ fn perf(options: &Options, inventory: &mut Inventory) -> Result<Opened, CaptureE
         Ok((opened, not_seen.map(|error| tracefs.unwrap_or(error).to_string())))
     })?;
     let (parts, probes) = opened;
-    if probes.named().is_none() {
-        inventory.warn(BY_PMU.to_owned());
+    match probes.named() {
+        Some(named) => share(Left::Uprobes(named.control(), &named.group))?,
+        None => {
+            inventory.warn(BY_PMU.to_owned());
+            share(Left::Nothing)?;
+        }
     }
     inventory.warn(WEAKER_BY_PERF.to_owned());
     inventory.add(vec![of_processes("perf side band")]);
     Ok(Opened {
         parts,
-        probes: Probes::Perf(probes),
+        probes,
         no_ioctls,
     })
 }
 
-fn ftrace(options: &Options, inventory: &mut Inventory) -> Result<Opened, CaptureError> {
+fn ftrace(
+    options: &Options,
+    inventory: &mut Inventory,
+    share: impl FnOnce(Left<'_>) -> Result<(), CaptureError> + Send,
+) -> Result<Opened, CaptureError> {
     let (parts, instance) = apart(|| {
         sys::ensure_tracefs().map_err(CaptureError::NoTracefs)?;
-        ftrace::open(options.buffer_bytes as usize)
+        let instance = Arc::new(Instance::create(options.buffer_bytes as usize)?);
+        share(instance.left())?;
+        Ok((ftrace::open(&instance)?, instance))
     })?;
     inventory.warn(WEAKER_BY_FTRACE.to_owned());
     inventory.add(vec![of_processes("trace events of processes")]);
     Ok(Opened {
         parts,
-        probes: Probes::Ftrace(instance),
+        // Its attachments share it.
+        probes: Arc::new(instance),
         no_ioctls: None,
     })
 }

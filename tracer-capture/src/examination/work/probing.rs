@@ -27,6 +27,9 @@ use crate::{
     target::proc_maps::{FileId, Mapping},
 };
 
+/// Most C libraries that get probes, which they keep until the end: arguments of ioctls through others are unknown.
+const MAX_C_LIBRARIES: usize = 256;
+
 impl Work {
     /// Attaches probes to runtimes among mapped files that were not examined before.
     pub(super) fn probe_files(&self, examine: &Examine<'_>, mappings: &[Mapping]) {
@@ -139,9 +142,11 @@ impl Work {
     fn probe_c_libraries(&self, examine: &Examine<'_>, mappings: &[Mapping]) {
         let named = mappings.iter().filter(|mapping| is_c_library(&mapping.path));
         for mapping in named {
-            if !lock(&self.c_libraries).insert(mapping.file.clone()) {
+            let mut known = lock(&self.c_libraries);
+            if known.len() >= MAX_C_LIBRARIES || !known.insert(mapping.file.clone()) {
                 continue;
             }
+            drop(known);
             let found = || -> Result<_, NotRead> {
                 let file = examine.mapped(mapping)?;
                 let call = examine.ioctl_call(&examine.library(&file)?)?;
@@ -155,11 +160,14 @@ impl Work {
                         path,
                     };
                     let attach = |prober: &mut Prober| c_library::attach(prober, &target, call);
-                    let probes = self.attach(&mapping.file, path, attach);
-                    lock(&self.inventory).add(probes);
+                    let mut probes = self.attach(&mapping.file, path, attach);
+                    lock(&self.inventory).add_of_library(path, &mut probes);
                 }
                 Ok((_, None)) => {
-                    let warning = format!("{path}: its ioctl is not understood, so arguments of ioctls are unknown");
+                    let warning = format!(
+                        "{path}: tracer does not understand its function ioctl; arguments of ioctls of programs that use this \
+                         library are unknown"
+                    );
                     lock(&self.inventory).warn(warning);
                 }
                 Err(error) => {
