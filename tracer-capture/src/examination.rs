@@ -50,7 +50,7 @@ pub struct Examiner {
 pub enum Holds {
     /// From the eBPF programs.
     Ring(RingBuf<MapData>),
-    /// From the thread that reads perf events, and the first one that was received while waiting.
+    /// From the thread that reads samples, and the first one that was received while waiting.
     Channel(mpsc::Receiver<Hold>, Option<Hold>),
 }
 

@@ -7,13 +7,21 @@ mod json;
 mod junit;
 mod text;
 
-use std::{ffi::OsStr, fs, io, path::Path, process::ExitCode};
+use std::{
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, anyhow};
 use tracer_capture::pause::guardian::Guardian;
+use tracer_core::foreign;
+use tracer_core::profile::Profile;
 use tracer_core::tables::Table;
 use tracer_core::verify::{Judge, Outcome, Policy, Verdict};
 use tracer_files::{Folder, Owner};
+use tracer_import::rocpd;
 use tracer_store::{StoreError, Trace};
 
 use crate::{
@@ -39,7 +47,11 @@ pub fn run(options: &Verify, guardian: Option<Guardian>, scratch: Option<&Scratc
         Some(trace) => Trace::open(trace),
         None => Trace::of(recorded(options, &owner, guardian, scratch)?),
     };
-    let verdict = match judge(&policy, trace) {
+    let profile = match profile(&options.against) {
+        Ok(profile) => profile,
+        Err(error) => return Ok(misused(&error)),
+    };
+    let verdict = match judge(&policy, profile, trace) {
         Ok(verdict) => verdict,
         Err(error @ (StoreError::NotFound(_) | StoreError::NotATrace { .. })) => return Ok(misused(&error.into())),
         Err(error) => return Err(error.into()),
@@ -84,6 +96,19 @@ fn policy(wanted: &Path) -> anyhow::Result<Policy> {
     Policy::parse(&text).with_context(|| format!("cannot use the policy {name}"))
 }
 
+/// Reads the profiles of a run, each of some of its processes; `None` if there is none.
+fn profile(files: &[PathBuf]) -> anyhow::Result<Option<Profile>> {
+    let mut all: Option<Profile> = None;
+    for file in files {
+        let profile = rocpd::read(file).with_context(|| format!("cannot use {}", foreign::line(file.display())))?;
+        match &mut all {
+            Some(all) => all.add(profile),
+            None => all = Some(profile),
+        }
+    }
+    Ok(all)
+}
+
 /// Records the command. Returns the folder that was recorded: the command may have put something else at its path by now.
 fn recorded(
     options: &Verify,
@@ -122,17 +147,23 @@ fn recorded(
 }
 
 /// Reads the trace and judges it. Parts that can't be read make the verdict inconclusive.
-fn judge(policy: &Policy, trace: Result<Trace, StoreError>) -> Result<Verdict, StoreError> {
+fn judge(policy: &Policy, profile: Option<Profile>, trace: Result<Trace, StoreError>) -> Result<Verdict, StoreError> {
     let trace = match trace {
         // Nothing is known of the trace, so nothing passes.
         Err(error @ StoreError::Manifest { .. }) => {
             let mut judge = Judge::new(policy, Default::default());
+            if let Some(profile) = profile {
+                judge = judge.against(profile);
+            }
             judge.context().damage.push(error.to_string());
             return Ok(judge.finish());
         }
         trace => trace?,
     };
     let mut judge = Judge::new(policy, context::of(&trace));
+    if let Some(profile) = profile {
+        judge = judge.against(profile);
+    }
     let mut facts = trace.facts(&Table::ALL)?.skip_damaged();
     while let Some(fact) = facts.next_row() {
         judge.add(fact?);

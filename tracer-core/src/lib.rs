@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod model;
 pub mod packet_path;
 pub mod plots;
+pub mod profile;
 pub mod runs;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;

@@ -13,6 +13,7 @@ mod event_text;
 mod fields;
 mod found;
 mod ring_jobs;
+pub mod rocpd;
 mod strace;
 mod trace_dat;
 

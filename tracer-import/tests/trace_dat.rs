@@ -51,7 +51,7 @@ fn page(time: u64, records: &[Vec<u8>], lost: u64) -> Vec<u8> {
     let mut data = Vec::new();
     for record in records {
         assert!(record.len().is_multiple_of(4));
-        data.extend((10_u32 << 5 | record.len() as u32 / 4).to_le_bytes());
+        data.extend(((10_u32 << 5) | (record.len() as u32 / 4)).to_le_bytes());
         data.extend(record);
     }
     let flags = if lost > 0 { 0b11_u64 << 30 } else { 0 };
@@ -122,7 +122,7 @@ fn six(mut file: Vec<u8>) -> Vec<u8> {
 }
 
 fn packed(data: &[u8]) -> Vec<u8> {
-    let packed = zstd::bulk::compress(data, 1).unwrap();
+    let packed = zstd::bulk::compress(data, 1).expect("zstd");
     let mut part = (packed.len() as u32).to_le_bytes().to_vec();
     part.extend((data.len() as u32).to_le_bytes());
     part.extend(packed);
@@ -140,7 +140,7 @@ fn section(id: u16, data: &[u8], is_packed: bool) -> Vec<u8> {
 }
 
 fn seven(mut file: Vec<u8>, is_packed: bool) -> Vec<u8> {
-    file.extend(if is_packed { &b"zstd\0001.5\0"[..] } else { b"none\0\0" });
+    file.extend(if is_packed { &b"zstd\x001.5\0"[..] } else { b"none\0\0" });
     let place = file.len();
     file.extend([0; 8]);
     let formats = file.len() as u64;

@@ -30,6 +30,7 @@ mod opencl;
 mod page;
 mod page_tables;
 mod places;
+mod profile;
 mod progress;
 mod proxy;
 mod query;

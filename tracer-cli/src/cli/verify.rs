@@ -46,6 +46,10 @@ pub struct Verify {
         conflicts_with = "claims"
     )]
     pub policy: PathBuf,
+    /// Also compare the trace with a rocpd file of rocprofv3 of the same run: fail if one has a dispatch that the other has not;
+    /// repeatable
+    #[arg(long, value_name = "FILE", conflicts_with = "claims")]
+    pub against: Vec<PathBuf>,
     /// Test the claims of docs/claims.md, or those with these ids, on the GPU of this machine
     ///
     /// tracer records workloads of hsa-dispatch, which it searches beside its own binary and on PATH. With a command after `--`,

@@ -5,6 +5,7 @@ use super::finding::Finding;
 use super::policy::Policy;
 use super::rules::{self, Counts, NamedRule};
 use super::verdict::Verdict;
+use crate::profile::Profile;
 use crate::tables::Fact;
 
 /// Judges a trace by a policy.
@@ -27,6 +28,13 @@ impl Judge {
             rules: rules::of(policy, &context),
             context,
         }
+    }
+
+    /// Also compares the trace with a profile of the same run.
+    #[must_use]
+    pub fn against(mut self, profile: Profile) -> Self {
+        self.rules.push(rules::same_as(profile));
+        self
     }
 
     /// Takes a fact. Dispatches and ioctls must come in the order of their times, as they are in a stored trace.

@@ -7,6 +7,7 @@ mod doorbell_share;
 mod ioctl_p99;
 mod no_ring;
 mod no_syscall;
+mod profile;
 mod queue_depth;
 mod queues_per_gpu;
 mod reserve_to_doorbell;
@@ -19,6 +20,7 @@ use super::finding::{Finding, Offenders};
 use super::policy::Policy;
 use super::verdict::{Offender, Outcome};
 use crate::losses;
+use crate::profile::Profile;
 use crate::tables::{Dispatch, DispatchRun, DoorbellRun, Fact, PacketKind};
 use crate::tally::{Tally, more};
 use crate::words::Count;
@@ -94,6 +96,11 @@ pub(super) fn of(policy: &Policy, context: &Context) -> Vec<NamedRule> {
         rule("queues-per-gpu", most_queues.map(queues_per_gpu::QueuesPerGpu::new)),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// Returns the rule that compares a trace with a profile of the same run.
+pub(super) fn same_as(profile: Profile) -> NamedRule {
+    ("profile", Box::new(profile::SameAsProfile::new(profile)))
 }
 
 /// Returns a rule with its name, if the policy has the rule.
