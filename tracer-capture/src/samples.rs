@@ -20,6 +20,6 @@ mod source;
 
 pub use ioctls::{EVENTS as IOCTL_EVENTS, Ioctls, OURS as OUR_IOCTLS};
 pub use places::{Attach, Attachments, Place, Places, Program};
-pub use record::{Argument, Call, File, Record, Registers, array, half, text, word};
+pub use record::{Argument, Call, File, Record, Registers, array, half, string, text, word};
 pub use rings::Rings;
 pub use source::{Input, Lost, Parts, Source};

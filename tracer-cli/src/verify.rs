@@ -148,22 +148,23 @@ fn recorded(
 
 /// Reads the trace and judges it. Parts that can't be read make the verdict inconclusive.
 fn judge(policy: &Policy, profile: Option<Profile>, trace: Result<Trace, StoreError>) -> Result<Verdict, StoreError> {
+    let begin = |context| {
+        let judge = Judge::new(policy, context);
+        match profile {
+            Some(profile) => judge.against(profile),
+            None => judge,
+        }
+    };
     let trace = match trace {
         // Nothing is known of the trace, so nothing passes.
         Err(error @ StoreError::Manifest { .. }) => {
-            let mut judge = Judge::new(policy, Default::default());
-            if let Some(profile) = profile {
-                judge = judge.against(profile);
-            }
+            let mut judge = begin(Default::default());
             judge.context().damage.push(error.to_string());
             return Ok(judge.finish());
         }
         trace => trace?,
     };
-    let mut judge = Judge::new(policy, context::of(&trace));
-    if let Some(profile) = profile {
-        judge = judge.against(profile);
-    }
+    let mut judge = begin(context::of(&trace));
     let mut facts = trace.facts(&Table::ALL)?.skip_damaged();
     while let Some(fact) = facts.next_row() {
         judge.add(fact?);

@@ -1,7 +1,7 @@
 //! Format files of trace events: where the fields of a record are, and how the kernel prints them.
 
 /// The maximum length of a record: longer records do not fit into a page of the kernel's ring buffer.
-const MAX_RECORD: u32 = 64 << 10;
+const MAX_RECORD: u32 = 4096;
 
 /// The format of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

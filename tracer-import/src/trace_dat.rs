@@ -122,7 +122,7 @@ impl<R: Read + Seek> TraceDat<R> {
         let Some(Reverse((time_ns, cpu))) = self.order.pop() else {
             return Ok(None);
         };
-        let raw = self.cpus[cpu].take();
+        let raw = self.cpus[cpu].record();
         let kind = raw.first_chunk().map(|&bytes| u16::from_le_bytes(bytes));
         let tid = raw.get(4..8).and_then(|bytes| bytes.first_chunk());
         let tid = tid.map_or(0, |&bytes| u32::from_le_bytes(bytes));
@@ -130,11 +130,12 @@ impl<R: Read + Seek> TraceDat<R> {
         self.body.clear();
         let is_whole = match event {
             Some(Event { print: Some(print), .. }) => {
-                let printed = print.as_ref().and_then(|print| print.render(&raw, &mut self.body));
+                let printed = print.as_ref().and_then(|print| print.render(raw, &mut self.body));
                 printed.is_some()
             }
             _ => true,
         };
+        self.cpus[cpu].pass();
         self.advance(cpu)?;
         let name = event_name(&self.events, kind);
         if !is_whole {

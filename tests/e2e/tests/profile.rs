@@ -31,12 +31,8 @@ fn profile(run: &Run) -> (PathBuf, Connection) {
     let (code, _, said) = tracer(&[&words[..], &[path, trace]].concat());
     assert_eq!(code, Some(0), "{said}");
     let database = Connection::open(&file).expect("a database");
-    let table = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'rocpd_kernel_dispatch_%'";
-    let table: String = database.query_row(table, [], |row| row.get(0)).expect("the table");
-    let suffix = table
-        .strip_prefix("rocpd_kernel_dispatch")
-        .expect("its suffix")
-        .to_owned();
+    let suffix = suffix(&database);
+    let table = format!("rocpd_kernel_dispatch{suffix}");
     database
         .execute(&format!("DELETE FROM \"{table}\""), [])
         .expect("it can be emptied");
@@ -83,10 +79,15 @@ fn compare(run: &Run, file: &Path) -> Value {
     rule(&verdict, "profile").clone()
 }
 
-fn change(database: &Connection, sql: &str) {
+/// Returns the end of the names of the tables.
+fn suffix(database: &Connection) -> String {
     let table = "SELECT substr(name, length('rocpd_kernel_dispatch') + 1) FROM sqlite_schema WHERE type = 'table' AND name LIKE \
         'rocpd_kernel_dispatch_%'";
-    let suffix: String = database.query_row(table, [], |row| row.get(0)).expect("the suffix");
+    database.query_row(table, [], |row| row.get(0)).expect("the suffix")
+}
+
+fn change(database: &Connection, sql: &str) {
+    let suffix = suffix(database);
     let changed = database.execute(&sql.replace('@', &suffix), []);
     assert!(changed.is_ok_and(|rows| rows > 0), "{sql}");
 }

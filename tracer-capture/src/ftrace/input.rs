@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     CaptureError,
-    samples::{Argument, Input, Lost, Place, Program, Record, Registers, half, word},
+    samples::{Argument, Call, Input, Lost, Place, Program, Record, Registers, half, word},
     sys,
 };
 
@@ -169,15 +169,15 @@ impl Input for FtraceInput {
 
 /// Passes on the record of an event that means something.
 fn of_place(place: Place, raw: &[u8], take: impl FnOnce(Record<'_>)) {
-    let call = |raw| crate::samples::Call {
+    let call = Call {
         raw,
         stack_pointer: 0,
         stack: &[],
     };
     let argument = |at: usize| word(raw, ARGUMENTS + at * 8);
     take(match place.program {
-        Program::IoctlEnter => Record::IoctlEnter(call(raw)),
-        Program::IoctlExit => Record::IoctlExit(call(raw)),
+        Program::IoctlEnter => Record::IoctlEnter(call),
+        Program::IoctlExit => Record::IoctlExit(call),
         Program::Ring(step) => Record::Job(step, raw),
         Program::IoctlArgument(of) => {
             let bytes = raw

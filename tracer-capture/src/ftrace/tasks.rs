@@ -7,7 +7,8 @@ use tracer_core::event::Origin;
 use crate::{
     CaptureError,
     probes::tracefs::{self, Format},
-    samples::{Record, half, text, word},
+    samples::{Record, half, string, word},
+    target::process_stat::status_field,
 };
 
 /// The event of a new thread or process: group, name, filter.
@@ -147,9 +148,7 @@ impl Tasks {
         self.processes.remove(&half(raw, self.layout.exec_old_pid)?);
         self.add(origin.tid, origin.tid);
         origin.pid = origin.tid;
-        // The place of the string: its offset in the record in the lower half.
-        let at = half(raw, self.layout.exec_file)? & 0xffff;
-        let path = text(raw.get(at as usize..)?);
+        let path = string(raw, self.layout.exec_file)?;
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         Some(Record::Exec(&name[..name.len().min(COMM)]))
     }
@@ -165,8 +164,7 @@ fn threads_of(pid: u32) -> Vec<u32> {
 /// Returns the process of a thread that runs.
 fn process_of(tid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    line.trim().parse().ok()
+    status_field(&status, "Tgid")?.parse().ok()
 }
 
 #[cfg(test)]

@@ -254,6 +254,9 @@ impl Reader {
 
     /// Has the processes examined that have mapped some file.
     fn examine_mapping(&mut self) {
+        if self.mapping.is_empty() {
+            return;
+        }
         let now_ns = sys::monotonic_ns();
         let is_due = |origin: &Origin| now_ns.saturating_sub(origin.time_ns) > MAPPING_NS;
         let due: Vec<Origin> = self

@@ -99,6 +99,13 @@ pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
+/// Returns the string of variable length whose place is at an offset: where it begins in the record is in the lower half
+/// (`__data_loc`).
+pub fn string(raw: &[u8], at: usize) -> Option<&[u8]> {
+    let place = half(raw, at)? & 0xffff;
+    Some(text(raw.get(place as usize..)?))
+}
+
 /// Returns the bytes before the first 0.
 pub fn text(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()

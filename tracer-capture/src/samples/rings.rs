@@ -6,7 +6,7 @@
 use tracer_common::{offset::ABSENT, record::EventLayout};
 use tracer_core::event::{Event, JobKey, Origin, RingJob, RingStep};
 
-use super::record::{half, text, word};
+use super::record::{half, string, word};
 use crate::probes::ring::Plan;
 
 /// The steps, in the order of a set's events.
@@ -65,11 +65,7 @@ impl Rings {
 fn job<'a>(step: RingStep, layout: &EventLayout, origin: Origin, raw: &'a [u8], traced: bool) -> Option<RingJob<'a>> {
     let there = |offset: u32| (offset != ABSENT).then_some(offset as usize);
     let number = |offset| word(raw, there(offset)?);
-    // The place of a string: its offset in the record in the lower half, its length in the upper half.
-    let name = |offset| {
-        let location = half(raw, there(offset)?)?;
-        Some(text(raw.get((location & 0xffff) as usize..)?))
-    };
+    let name = |offset| string(raw, there(offset)?);
     let key = match (number(layout.context), number(layout.seqno)) {
         (Some(context), Some(seqno)) => JobKey::Seqno { context, seqno },
         _ => JobKey::Fence(number(layout.fence)?),

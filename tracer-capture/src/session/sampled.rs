@@ -30,14 +30,6 @@ use crate::{
 /// Most processes that wait to be examined. Further ones are not paused, and count as lost.
 const MAX_HOLDS: usize = 4096;
 
-/// What a recording by perf lacks, for its readers.
-const WEAKER_BY_PERF: &str = "captured by perf events, not eBPF: copies, calls of the kernel driver and who created queues were not \
-    watched (docs/backends.md)";
-
-/// What a recording by ftrace lacks.
-const WEAKER_BY_FTRACE: &str = "captured by ftrace, not eBPF: copies, calls of the kernel driver and who created queues were not \
-    watched (docs/backends.md)";
-
 /// What the uprobe PMU lacks beside that.
 const BY_PMU: &str = "uprobes use the uprobe PMU, because tracefs cannot be written: a doorbell whose thread moves to another processor \
     at that moment is seen twice or not at all; mount tracefs with `mount -t tracefs nodev /sys/kernel/tracing`";
@@ -114,7 +106,7 @@ fn perf(
             share(Left::Nothing)?;
         }
     }
-    inventory.warn(WEAKER_BY_PERF.to_owned());
+    inventory.warn(weaker("perf events"));
     inventory.add(vec![of_processes("perf side band")]);
     Ok(Opened {
         parts,
@@ -134,7 +126,7 @@ fn ftrace(
         share(instance.left())?;
         Ok((ftrace::open(&instance)?, instance))
     })?;
-    inventory.warn(WEAKER_BY_FTRACE.to_owned());
+    inventory.warn(weaker("ftrace"));
     inventory.add(vec![of_processes("trace events of processes")]);
     Ok(Opened {
         parts,
@@ -142,6 +134,13 @@ fn ftrace(
         probes: Arc::new(instance),
         no_ioctls: None,
     })
+}
+
+/// Returns what a recording lacks, for its readers.
+fn weaker(by: &str) -> String {
+    format!(
+        "captured by {by}, not eBPF: copies, calls of the kernel driver and who created queues were not watched (docs/backends.md)"
+    )
 }
 
 fn of_processes(target: &str) -> Probe {

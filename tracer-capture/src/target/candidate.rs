@@ -9,7 +9,7 @@ use crate::{
     kernel::rights,
     target::{
         pid_namespace,
-        process_stat::{self, Stat},
+        process_stat::{self, Stat, status_field},
     },
 };
 
@@ -42,7 +42,7 @@ impl Candidate {
             let is_exited = process_stat::is_exited(&error);
             refuse(if is_exited { not_there(pid) } else { unreadable(&error) })
         })?;
-        let field = |name: &str| field(&status, name);
+        let field = |name: &str| status_field(&status, name);
         if let Some(process) = field("Tgid").and_then(|text| text.parse::<u32>().ok())
             && process != pid
         {
@@ -73,12 +73,6 @@ impl Candidate {
             pidfd,
         })
     }
-}
-
-/// Returns the value of a line of /proc/PID/status.
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    let line = |line: &'a str| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim());
-    status.lines().find_map(line)
 }
 
 fn is_32_bit(pid: u32) -> bool {
@@ -137,7 +131,7 @@ fn not_there(pid: u32) -> String {
 fn inside_namespaces(pid: u32) -> Vec<u32> {
     let is_inside = |outer: &u32| {
         let status = fs::read_to_string(format!("/proc/{outer}/status")).unwrap_or_default();
-        let ids = field(&status, "NSpid").unwrap_or_default();
+        let ids = status_field(&status, "NSpid").unwrap_or_default();
         ids.split_whitespace().skip(1).any(|id| id.parse() == Ok(pid))
     };
     let mut found: Vec<u32> = process_stat::all().filter(is_inside).collect();

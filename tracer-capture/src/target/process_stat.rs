@@ -89,6 +89,12 @@ impl Stat {
     }
 }
 
+/// Returns the value of a line of /proc/PID/status.
+pub(crate) fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let line = |line: &'a str| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim());
+    status.lines().find_map(line)
+}
+
 /// Returns whether an error of a file in /proc means that the process or thread has exited.
 pub(crate) fn is_exited(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)

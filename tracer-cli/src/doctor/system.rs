@@ -47,11 +47,11 @@ pub fn rights(out: &mut Lines, rights: &Rights) {
 /// Adds in which ways this process can capture, and which one `record` would choose.
 pub fn backends(out: &mut Lines, backends: &Backends) {
     let all = [
-        ("eBPF", &backends.ebpf),
-        ("perf events", &backends.perf),
-        ("ftrace", &backends.ftrace),
+        ("eBPF", "ebpf", &backends.ebpf),
+        ("perf events", "perf", &backends.perf),
+        ("ftrace", "ftrace", &backends.ftrace),
     ];
-    let chosen = all.iter().position(|(_, why_not)| why_not.is_none());
+    let chosen = all.iter().position(|(_, _, why_not)| why_not.is_none());
     out.item(
         "backend",
         match chosen {
@@ -60,13 +60,10 @@ pub fn backends(out: &mut Lines, backends: &Backends) {
             None => "none".to_owned(),
         },
     );
-    for (at, (name, why_not)) in all.iter().enumerate().filter(|(at, _)| Some(*at) != chosen) {
+    for (_, (name, option, why_not)) in all.iter().enumerate().filter(|(at, _)| Some(*at) != chosen) {
         match why_not {
             Some(reason) => out.more(format_args!("{name} cannot be used: {reason}")),
-            None => out.more(format_args!(
-                "{name} can be used too (--backend {})",
-                ["ebpf", "perf", "ftrace"][at]
-            )),
+            None => out.more(format_args!("{name} can be used too (--backend {option})")),
         };
     }
 }

@@ -90,12 +90,16 @@ impl Cpu {
         }
     }
 
-    /// Takes the next record.
-    pub fn take(&mut self) -> Vec<u8> {
-        let record = self.records.get(self.next).copied();
+    /// Returns the next record; nothing at the end.
+    pub fn record(&self) -> &[u8] {
+        let record = self.records.get(self.next);
+        let bytes = record.and_then(|&(_, at, size)| self.page.get(at..at + size));
+        bytes.unwrap_or_default()
+    }
+
+    /// Goes on to the record after the next one.
+    pub fn pass(&mut self) {
         self.next += 1;
-        let bytes = record.and_then(|(_, at, size)| self.page.get(at..at + size));
-        bytes.unwrap_or_default().to_vec()
     }
 
     /// Reads the next page. Returns whether there is one.

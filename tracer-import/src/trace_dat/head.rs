@@ -163,16 +163,15 @@ impl Head {
             if next == 0 {
                 break;
             }
-            let (_, mut data) = section(file, next, compression)?;
+            let data = section(file, next, compression)?;
             next = self.options_7(&mut data.as_slice(), &mut sections)?;
-            data.clear();
         }
         for (id, data) in sections {
             match id {
                 id::BUFFER => self.buffer_7(file, &data, compression)?,
                 id::TEXT => return Err(latency()),
                 id::EVENT_FORMATS | id::NAMES => {
-                    let (_, part) = section(file, word(&mut data.as_slice())?, compression)?;
+                    let part = section(file, word(&mut data.as_slice())?, compression)?;
                     let mut part = part.as_slice();
                     match id {
                         id::NAMES => self.names(&mut part)?,
@@ -256,18 +255,17 @@ impl Head {
     }
 }
 
-/// Reads a section: its number, and its contents.
-fn section<R: Read + Seek>(file: &mut R, place: u64, compression: Compression) -> Result<(u16, Vec<u8>)> {
+/// Reads the contents of a section.
+fn section<R: Read + Seek>(file: &mut R, place: u64, compression: Compression) -> Result<Vec<u8>> {
     go(file, place)?;
-    let (id, flags) = (quarter(file)?, quarter(file)?);
+    let (_id, flags) = (quarter(file)?, quarter(file)?);
     let _description = half(file)?;
     let size = word(file)?;
-    let data = if flags & IS_COMPRESSED == 0 {
-        bytes(file, size)?
+    if flags & IS_COMPRESSED == 0 {
+        bytes(file, size)
     } else {
-        compression.part(file, MAX_PART)?
-    };
-    Ok((id, data))
+        compression.part(file, MAX_PART)
+    }
 }
 
 fn text(option: &[u8]) -> String {

@@ -62,20 +62,18 @@ impl Programs for VmTools {
     /// The packages' libraries may be from another release than this machine's.
     fn prepare(&self, unpacked: &Path) -> Result<()> {
         let (dir, libraries) = (cmd::shell_quote(&self.dir.to_string_lossy()), LIBRARIES);
-        let script = format!(
-            "#!/bin/sh\n\
-             # Runs QEMU with the libraries of its own packages. Written by cargo xtask setup.\n\
-             export QEMU_MODULE_DIR={dir}/{libraries}/qemu\n\
-             exec {dir}/lib64/ld-linux-x86-64.so.2 --library-path {dir}/{libraries}:{dir}/lib/x86_64-linux-gnu \\\n    \
-             {dir}/usr/bin/qemu-system-x86_64 -L {dir}/usr/share/qemu -L {dir}/usr/share/seabios \"$@\"\n"
-        );
-        write_script(&unpacked.join(LAUNCHER), &script)?;
-        let script = format!(
-            "#!/bin/sh\n\
-             # Runs trace-cmd with the libraries of its own packages. Written by cargo xtask setup.\n\
-             exec {dir}/lib64/ld-linux-x86-64.so.2 --library-path {dir}/{libraries}:{dir}/lib/x86_64-linux-gnu \\\n    \
-             {dir}/usr/bin/trace-cmd \"$@\"\n"
-        );
-        write_script(&unpacked.join(TRACE_CMD), &script)
+        let script = |name: &str, environment: &str, program: &str| {
+            format!(
+                "#!/bin/sh\n\
+                 # Runs {name} with the libraries of its own packages. Written by cargo xtask setup.\n\
+                 {environment}\
+                 exec {dir}/lib64/ld-linux-x86-64.so.2 --library-path {dir}/{libraries}:{dir}/lib/x86_64-linux-gnu \\\n    \
+                 {dir}/usr/bin/{program} \"$@\"\n"
+            )
+        };
+        let environment = format!("export QEMU_MODULE_DIR={dir}/{libraries}/qemu\n");
+        let program = format!("qemu-system-x86_64 -L {dir}/usr/share/qemu -L {dir}/usr/share/seabios");
+        write_script(&unpacked.join(LAUNCHER), &script("QEMU", &environment, &program))?;
+        write_script(&unpacked.join(TRACE_CMD), &script("trace-cmd", "", "trace-cmd"))
     }
 }
