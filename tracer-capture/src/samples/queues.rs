@@ -5,6 +5,8 @@
 //! ([`Packets::write_index`]).
 
 mod extent;
+mod layout;
+mod unfinished;
 
 use std::{
     collections::HashMap,
@@ -13,16 +15,18 @@ use std::{
 
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
-    queue::{
-        BASE_ADDRESS, HEAD_LEN, MAX_PACKETS, READ_DISPATCH_ID, SIGNAL_KIND, SIGNAL_KIND_DOORBELL,
-        SIGNAL_KIND_LEGACY_DOORBELL, SIGNAL_QUEUE_PTR, SIZE, WRITE_DISPATCH_ID,
-    },
+    queue::{HEAD_LEN, READ_DISPATCH_ID, SIGNAL_QUEUE_PTR, WRITE_DISPATCH_ID},
     record::PACKETS_PER_RECORD,
 };
 use tracer_core::event::{Doorbell, Event, Origin, Packets};
 
-use self::extent::{Extent, Indexes, Range};
-use super::record::{half, word};
+pub use self::layout::At;
+use self::{
+    extent::{Extent, Indexes, Range},
+    layout::{Failed, Found, find, head, parse},
+    unfinished::Unfinished,
+};
+use super::record::word;
 use crate::decode::{bytes_of, fetch::Fetch};
 
 /// Packets that are read at once.
@@ -39,15 +43,6 @@ const MAX_WAITING: usize = 1 << 18;
 const MAX_QUEUES: usize = 16 << 10;
 /// Bytes from the write index to the read index, including both.
 const INDEXES: usize = READ_DISPATCH_ID - WRITE_DISPATCH_ID + 8;
-
-/// The place of a queue's signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum At {
-    /// The address of the signal is at this address.
-    Pointer(u64),
-    /// The signal is at this address, if it is a doorbell at all.
-    Signal(u64),
-}
 
 /// A doorbell of the pass.
 #[derive(Clone, Copy, Debug)]
@@ -87,15 +82,6 @@ enum Walk {
     },
 }
 
-/// A queue that was found before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Found {
-    signal: u64,
-    queue: u64,
-    base: u64,
-    size: u32,
-}
-
 /// Packets that were read at once, from index `first` on.
 #[derive(Clone, Copy, Debug)]
 struct Copied {
@@ -107,16 +93,6 @@ struct Copied {
     limit: u64,
     /// Index of the first one in [`Queues::packets`].
     at: usize,
-}
-
-/// Why a queue was not read.
-enum Failed {
-    Unread,
-    NoDoorbell,
-    /// Whether the signal is a doorbell is unknown.
-    SignalUnread,
-    /// Another queue is at its place now.
-    Replaced,
 }
 
 /// The doorbells of a pass, and what is known about queues.
@@ -132,6 +108,8 @@ pub struct Queues {
     pub signals_unread: u64,
     /// By process and queue.
     extents: HashMap<(u32, u64), Extent>,
+    /// By process and place.
+    unfinished: HashMap<(u32, At), Unfinished>,
 }
 
 impl Queues {
@@ -149,23 +127,24 @@ impl Queues {
 
     /// Notes that a queue was created: it begins at index 0, whatever was at its address before.
     pub fn begin(&mut self, pid: u32, write_pointer: u64) {
-        self.remember(
-            pid,
-            write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64),
-            Extent::default(),
-        );
+        let queue = write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64);
+        self.unfinished
+            .retain(|(of, _), unfinished| (*of, unfinished.queue) != (pid, queue));
+        self.remember(pid, queue, Extent::default());
     }
 
     /// Forgets the queues of a process.
     pub fn forget(&mut self, pid: u32) {
         self.found.retain(|(of, _), _| *of != pid);
         self.extents.retain(|(of, _), _| *of != pid);
+        self.unfinished.retain(|(of, _), _| *of != pid);
     }
 
     fn remember(&mut self, pid: u32, queue: u64, extent: Extent) {
         if self.extents.len() >= MAX_QUEUES && !self.extents.contains_key(&(pid, queue)) {
             self.extents.clear();
             self.found.clear();
+            self.unfinished.clear();
         }
         self.extents.insert((pid, queue), extent);
     }
@@ -173,7 +152,7 @@ impl Queues {
     /// Reads the queues of the doorbells so far, and hands over the doorbells with their packets, in the order of their times. Those
     /// of processes that `wait` stay for a later call.
     pub fn flush(&mut self, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>), wait: impl Fn(u32) -> bool) {
-        if self.rung.is_empty() {
+        if self.rung.is_empty() && self.unfinished.is_empty() {
             return;
         }
         let has_room = self.rung.len() < MAX_WAITING;
@@ -203,6 +182,7 @@ impl Queues {
         for rung in &self.rung {
             self.hand_over(rung, sink);
         }
+        self.read_due(Instant::now(), memory, sink);
         self.rung.clear();
         self.rung.append(&mut self.waiting);
         self.copied.clear();
@@ -262,6 +242,9 @@ impl Queues {
                 copies,
             };
             first = end;
+        }
+        if let Some(&last) = group.last() {
+            self.note_unfinished(self.rung[last], found.queue, whole.end, Duration::ZERO);
         }
     }
 
@@ -474,55 +457,6 @@ impl Queues {
             }
         }
     }
-}
-
-/// Finds the queue of a signal.
-fn find(pid: u32, at: At, memory: &mut impl Fetch) -> Result<Found, Failed> {
-    let signal = match at {
-        At::Pointer(pointer) => read(pid, pointer, memory).ok_or(Failed::Unread)?,
-        At::Signal(signal) => {
-            let kind = read(pid, signal.wrapping_add(SIGNAL_KIND as u64), memory).ok_or(Failed::SignalUnread)?;
-            if ![SIGNAL_KIND_DOORBELL, SIGNAL_KIND_LEGACY_DOORBELL].contains(&kind.cast_signed()) {
-                return Err(Failed::NoDoorbell);
-            }
-            signal
-        }
-    };
-    let queue = read(pid, signal.wrapping_add(SIGNAL_QUEUE_PTR as u64), memory).ok_or(Failed::Unread)?;
-    let ((base, size), _) = head(pid, queue, memory).ok_or(Failed::Unread)?;
-    Ok(Found {
-        signal,
-        queue,
-        base,
-        size,
-    })
-}
-
-fn read(pid: u32, address: u64, memory: &mut impl Fetch) -> Option<u64> {
-    let mut bytes = [0; 8];
-    memory
-        .fetch(pid, &mut [(address, &mut bytes)])
-        .then(|| u64::from_ne_bytes(bytes))
-}
-
-/// Reads a queue's ring (address, packets) and indexes.
-fn head(pid: u32, queue: u64, memory: &mut impl Fetch) -> Option<((u64, u32), Indexes)> {
-    let mut bytes = [0; HEAD_LEN];
-    let is_there = memory.fetch(pid, &mut [(queue, &mut bytes)]);
-    let (ring, indexes) = parse(&bytes);
-    ring.filter(|_| is_there).map(|ring| (ring, indexes))
-}
-
-/// Returns the ring in the start of an `amd_queue_t`, if it makes sense, and the indexes.
-fn parse(head: &[u8; HEAD_LEN]) -> (Option<(u64, u32)>, Indexes) {
-    let at = |offset| word(head, offset).unwrap_or(0);
-    let size = half(head, SIZE).unwrap_or(0);
-    let is_ring = size.is_power_of_two() && size <= MAX_PACKETS;
-    let indexes = Indexes {
-        read: at(READ_DISPATCH_ID),
-        write: at(WRITE_DISPATCH_ID),
-    };
-    (is_ring.then(|| (at(BASE_ADDRESS), size)), indexes)
 }
 
 #[cfg(test)]

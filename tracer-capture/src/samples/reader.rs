@@ -175,6 +175,7 @@ impl Reader {
     /// Reads what is left of a program that ends.
     fn ends(&mut self, origin: Origin, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
         self.flush(origin.pid, memory, sink);
+        self.queues.finish(origin.pid, memory, sink);
         self.queues.forget(origin.pid);
         self.changes.forget(origin.pid);
         self.mapped.retain(|(pid, ..)| *pid != origin.pid);
@@ -203,6 +204,7 @@ impl Reader {
         if entered.is_some_and(destroys_queue) {
             // The queue was rung before, and its memory is about to go.
             self.flush(origin.pid, memory, sink);
+            self.queues.finish(origin.pid, memory, sink);
         }
         let done = self.ioctls.as_mut().and_then(|ioctls| ioctls.exit(origin, call, sink));
         if let Some(write_pointer) = done.and_then(|done| done.created()) {

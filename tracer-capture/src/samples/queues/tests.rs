@@ -1,4 +1,7 @@
-use tracer_common::aql::packet_type;
+use tracer_common::{
+    aql::packet_type,
+    queue::{BASE_ADDRESS, SIZE},
+};
 
 use super::*;
 use crate::decode::fetch::Wanted;
@@ -183,6 +186,82 @@ fn a_packet_that_the_gpu_takes_during_the_copy_is_copied_again() {
     ];
     assert_eq!(out, expected);
     assert_eq!(queues.extents[&(7, QUEUE)].low, 1);
+}
+
+/// The GPU has set the header of the last packet to INVALID, and its read index does not show it yet.
+fn half_taken() -> (Queues, Memory) {
+    let (mut queues, mut memory) = (created(), Memory::new(1));
+    memory.slots[0].bytes[0] = INVALID;
+    queues.ring(at(1), At::Pointer(POINTER), 0);
+    let out = flush(&mut queues, &mut memory, false);
+    assert_eq!(out, [Out::Packet(0, 0, INVALID, 0), Out::Rang(0, 0, 1, 0)]);
+    assert_eq!(queues.extents[&(7, QUEUE)].low, 0);
+    (queues, memory)
+}
+
+#[test]
+fn a_packet_that_the_gpu_was_taking_is_read_again_before_its_queue_ends() {
+    let (mut queues, mut memory) = half_taken();
+    memory.take(1);
+    let mut read = Vec::new();
+    let mut sink = |event: &Event<'_>| match event {
+        Event::Packets(walk) => read.push((walk.origin.time_ns, walk.first, walk.packets.len(), walk.read_index)),
+        other => panic!("{other:?}"),
+    };
+    queues.finish(8, &mut memory, &mut sink);
+    queues.finish(7, &mut memory, &mut sink);
+    queues.finish(7, &mut memory, &mut sink);
+    assert_eq!(read, [(1, 0, 1, 1)], "once, as that of its doorbell");
+    assert!(queues.unfinished.is_empty());
+    assert_eq!((queues.copied.len(), queues.packets.len()), (0, 0));
+}
+
+#[test]
+fn a_packet_that_the_gpu_was_taking_is_read_again_after_a_while() {
+    let (mut queues, mut memory) = half_taken();
+    let mut reads = 0;
+    let mut later = |queues: &mut Queues, memory: &mut Memory, at: Duration| {
+        let before = reads;
+        queues.read_due(Instant::now() + at, memory, &mut |_| reads += 1);
+        reads - before
+    };
+    assert_eq!(later(&mut queues, &mut memory, Duration::ZERO), 0, "not yet");
+    assert_eq!(later(&mut queues, &mut memory, Duration::from_secs(1)), 1);
+    assert_eq!(queues.unfinished.len(), 1, "it was still not taken");
+    memory.take(1);
+    assert_eq!(later(&mut queues, &mut memory, Duration::from_secs(2)), 1);
+    assert_eq!(
+        later(&mut queues, &mut memory, Duration::from_secs(4)),
+        0,
+        "it is final"
+    );
+}
+
+/// The doorbell after it has the packet. Nothing is read twice.
+#[test]
+fn a_later_doorbell_finishes_what_was_unfinished() {
+    let (mut queues, mut memory) = half_taken();
+    memory.take(1);
+    memory.write(2);
+    queues.ring(at(2), At::Pointer(POINTER), 1);
+    let out = flush(&mut queues, &mut memory, false);
+    let expected = [
+        Out::Packet(1, 0, INVALID, 0),
+        Out::Packet(1, 1, VALID, 1),
+        Out::Rang(1, 0, 2, 1),
+    ];
+    assert_eq!(out, expected);
+    assert!(queues.unfinished.is_empty());
+}
+
+/// A queue at the same address begins: nothing of the former one is read in its ring.
+#[test]
+fn a_new_queue_is_not_read_for_the_former_one() {
+    let (mut queues, mut memory) = half_taken();
+    queues.begin(7, QUEUE + WRITE_DISPATCH_ID as u64);
+    queues.read_due(Instant::now() + Duration::from_secs(1), &mut memory, &mut |event| {
+        panic!("{event:?}")
+    });
 }
 
 #[test]

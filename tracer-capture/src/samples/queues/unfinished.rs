@@ -1,0 +1,90 @@
+//! Queues whose last packets the GPU was perhaps taking when they were read.
+//!
+//! The GPU sets a packet's header to INVALID before its read index passes the packet. In between, the slot looks as if its packet
+//! was still to be written. The read for the next doorbell shows which it was, but the last doorbell has no next one. So such a
+//! queue is read again without a doorbell: after pauses that double, and before the queue can end.
+
+use std::time::{Duration, Instant};
+
+use tracer_core::event::Event;
+
+use super::{PATIENCE, Queues, Rung};
+use crate::decode::fetch::Fetch;
+
+/// The time after which a queue is read again.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The longest time. A program may ring for packets that it never writes.
+const LONGEST_PAUSE: Duration = Duration::from_millis(512);
+
+/// A queue that is to be read again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unfinished {
+    /// The last doorbell whose packets were read.
+    rung: Rung,
+    /// The address of the queue.
+    pub(super) queue: u64,
+    due: Instant,
+    pause: Duration,
+}
+
+impl Queues {
+    /// Notes whether the packets before `end` were final when they were read for this doorbell.
+    pub(super) fn note_unfinished(&mut self, rung: Rung, queue: u64, end: u64, pause: Duration) {
+        let extent = self.extents.get(&(rung.origin.pid, queue));
+        if extent.is_none_or(|extent| extent.low >= end) {
+            self.unfinished.remove(&rung.key());
+            return;
+        }
+        let pause = pause.clamp(FIRST_PAUSE, LONGEST_PAUSE);
+        let due = Instant::now() + pause;
+        self.unfinished.insert(
+            rung.key(),
+            Unfinished {
+                rung,
+                queue,
+                due,
+                pause,
+            },
+        );
+    }
+
+    /// Reads the queues again that are due, and hands over their packets, as those of the last doorbell.
+    pub(super) fn read_due(&mut self, now: Instant, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
+        let is_due = |unfinished: &&Unfinished| unfinished.due <= now;
+        let mut due: Vec<Unfinished> = self.unfinished.values().filter(is_due).copied().collect();
+        due.sort_by_key(|unfinished| unfinished.rung.origin.time_ns);
+        let started = Instant::now();
+        for unfinished in due {
+            if started.elapsed() < PATIENCE {
+                self.read_again(&unfinished, memory, sink);
+            }
+        }
+    }
+
+    /// Reads the queues of a process for the last time, because one of them ends.
+    pub fn finish(&mut self, pid: u32, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
+        let of_process = self.unfinished.extract_if(|(of, _), _| *of == pid);
+        let mut left: Vec<Unfinished> = of_process.map(|(_, unfinished)| unfinished).collect();
+        left.sort_by_key(|unfinished| unfinished.rung.origin.time_ns);
+        let started = Instant::now();
+        for unfinished in left {
+            if started.elapsed() < PATIENCE {
+                self.read_again(&unfinished, memory, sink);
+                self.unfinished.remove(&unfinished.rung.key());
+            }
+        }
+    }
+
+    fn read_again(&mut self, unfinished: &Unfinished, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
+        let Unfinished { rung, pause, .. } = *unfinished;
+        let (before, packets) = (self.copied.len(), self.packets.len());
+        // What cannot be read, or has another queue at its place, is not read again.
+        self.unfinished.remove(&rung.key());
+        if let Ok((found, range, ..)) = self.read_queue(rung.key(), rung.value, rung.value, memory) {
+            self.hand_over_packets(&rung, &found, range, (before, self.copied.len()), sink);
+            self.note_unfinished(rung, found.queue, range.end, pause * 2);
+        }
+        self.copied.truncate(before);
+        self.packets.truncate(packets);
+    }
+}
