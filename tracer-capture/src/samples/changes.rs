@@ -16,7 +16,7 @@ use super::record::half;
 use crate::{decode::fetch::Fetch, pause::keeper::Pauses, sys, target::process_stat::Stat};
 
 /// The time within which a process stops, ns. After that its list is read although it runs.
-const STOPPING_NS: u64 = 50_000_000;
+const STOPPING_NS: u64 = 250_000_000;
 /// Most processes that are behind.
 const MAX_BEHIND: usize = 4096;
 /// Calls of the function around one change.
@@ -112,7 +112,8 @@ impl Changes {
             pause,
             first_ns: behind.unwrap_or(origin.time_ns),
             calls: if behind.is_some() { CALLS + 1 } else { 1 },
-            state: State::Stopping(origin.time_ns),
+            // The recorder may come late: the change can be longer ago than a stop may take.
+            state: State::Stopping(sys::monotonic_ns()),
         };
         self.by_process.insert(origin.pid, change);
         None
