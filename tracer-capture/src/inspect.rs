@@ -27,6 +27,7 @@ pub use driver::{Driver, Events, Function, State};
 pub use features::Features;
 pub use gpus::{Gpus, Node};
 pub use kernel::Kernel;
+pub(crate) use libraries::{DEBUGINFOD_PATIENCE, read_library};
 pub use libraries::{Library, Site};
 pub use programs::{Event, Program, Programs};
 pub use rights::{Capability, Rights};

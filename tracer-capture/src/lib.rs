@@ -20,6 +20,7 @@ mod probes;
 pub mod runtime;
 pub mod sampler;
 mod samples;
+pub mod script;
 pub mod session;
 mod shared_maps;
 mod stacks;

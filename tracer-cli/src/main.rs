@@ -34,7 +34,8 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     // This comes before any thread is started: the guardian is a fork of this process.
     let captures = match &cli.command {
-        cli::Command::Record(_) | cli::Command::Serve(_) => true,
+        cli::Command::Record(options) => !options.script,
+        cli::Command::Serve(_) => true,
         cli::Command::Top(options) => options.is_live(),
         cli::Command::Verify(options) => options.records(),
         cli::Command::Report(_)

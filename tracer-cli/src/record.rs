@@ -9,7 +9,7 @@ mod recorder;
 mod scheduler;
 
 use std::{
-    io,
+    io::{self, Write},
     process::{ExitCode, ExitStatus},
     time::Duration,
 };
@@ -17,6 +17,7 @@ use std::{
 use anyhow::Context;
 use tracer_capture::{
     pause::guardian::Guardian,
+    script,
     target::{
         elsewhere::{self, Since},
         launch::Terminal,
@@ -55,8 +56,13 @@ pub struct Recorded {
     pub outcome: Outcome,
 }
 
-/// Runs the command, records it, and prints a summary.
+/// Runs the command, records it, and prints a summary; or prints the script that captures elsewhere.
 pub fn run(options: &Record, guardian: Option<Guardian>) -> anyhow::Result<ExitCode> {
+    if let Some(library) = options.library.as_deref().filter(|_| options.script) {
+        let script = script::for_library(library, options.capture.debuginfod)?;
+        io::stdout().write_all(script.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let owner = output::owner(options.capture.as_root)?;
     let recorded = capture(options, owner, guardian)?;
     print_outcome(&recorded)?;

@@ -120,6 +120,8 @@ fn recorded(
     // A folder in /tmp that no other user can enter is safest from the command that is judged.
     let owner = scratch.map_or_else(|| owner.clone(), |_| Owner::process());
     let record = Record {
+        script: false,
+        library: None,
         output: temporary.or_else(|| options.output.clone()),
         overwrite: options.overwrite,
         mode: options.mode,

@@ -25,6 +25,7 @@ pub mod profile;
 pub mod runs;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+pub mod script;
 pub mod summary;
 pub mod tables;
 pub mod tally;

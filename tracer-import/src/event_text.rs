@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tracer_core::event::{Event, Origin, RingStep, There};
 
 use crate::event_line::EventLine;
+use crate::script::{self, Script};
 use crate::{Took, driver_events, ring_jobs};
 
 /// Processes whose names are passed on. Beyond it, processes have no names.
@@ -21,6 +22,8 @@ pub struct EventText {
     pub has_driver_events: bool,
     /// Submissions of jobs whose process the text does not name.
     pub without_process: u64,
+    /// What the script of `tracer record --script` wrote.
+    pub script: Script,
     /// Processes whose names were passed on.
     named: BTreeSet<u32>,
 }
@@ -30,6 +33,9 @@ impl EventText {
     pub fn line(&mut self, line: &str, out: &mut impl FnMut(&Event<'_>)) -> Took {
         if let Some(event) = EventLine::parse(line) {
             return self.event(&event, out);
+        }
+        if let Some(took) = self.script.header(line) {
+            return took;
         }
         lost(line).unwrap_or_else(|| if is_header(line) { Took::Nothing } else { Took::Foreign })
     }
@@ -46,7 +52,17 @@ impl EventText {
                 self.has_jobs = true;
                 ring_jobs::decode(line, step, out).map(|()| true)
             }
-            None => driver_events::decode(line, out).inspect(|is_one| self.has_driver_events |= is_one),
+            None if script::is_one(line.name) => {
+                self.process(line, out);
+                self.script.event(line, out)
+            }
+            None => {
+                let is_one = driver_events::decode(line, out).inspect(|is_one| self.has_driver_events |= is_one);
+                match is_one {
+                    Ok(false) => self.script.event(line, out),
+                    other => other,
+                }
+            }
         };
         match decoded {
             Ok(true) => Took::Events(1),
@@ -55,9 +71,20 @@ impl EventText {
         }
     }
 
-    /// Passes on the name of a process that submits a job. A thread's name is that of the process only if it is the first thread.
+    /// Ends the file: passes on what is left.
+    pub fn finish(&mut self, out: &mut impl FnMut(&Event<'_>)) {
+        let (_, last_ns) = self.span_ns.unwrap_or_default();
+        self.script.finish(last_ns, out);
+    }
+
+    /// Passes on the name of a process that submits a job.
     fn submitter(&mut self, line: &EventLine<'_>, out: &mut impl FnMut(&Event<'_>)) {
         self.without_process += u64::from(line.pid.is_none());
+        self.process(line, out);
+    }
+
+    /// Passes on the name of a process. A thread's name is that of the process only if it is the first thread.
+    fn process(&mut self, line: &EventLine<'_>, out: &mut impl FnMut(&Event<'_>)) {
         let pid = line
             .pid
             .filter(|&pid| pid == line.tid && self.named.len() < MAX_PROCESSES);

@@ -71,6 +71,8 @@ pub struct Found {
     pub without_process: u64,
     /// Whether amdgpu's own events were on: at least one is there.
     pub has_driver_events: bool,
+    /// What the script of `tracer record --script` captured, in the words of capabilities; `None` if no script wrote the text.
+    pub captured: Option<Vec<String>>,
 }
 
 impl Found {
@@ -108,6 +110,8 @@ impl Found {
         self.has_jobs = text.has_jobs;
         self.has_driver_events = text.has_driver_events;
         self.without_process = text.without_process;
+        self.captured = text.script.captured.clone();
+        self.lost = self.lost.saturating_add(text.script.missing());
     }
 
     /// Adds what the log as a whole has shown.

@@ -14,6 +14,7 @@ mod fields;
 mod found;
 mod ring_jobs;
 pub mod rocpd;
+mod script;
 mod strace;
 mod trace_dat;
 
@@ -52,7 +53,7 @@ enum Took {
 
 /// Returns whether tracer uses an event of the kernel of this name.
 fn is_used(event: &str) -> bool {
-    ring_jobs::step(event).is_some() || driver_events::is_one(event)
+    ring_jobs::step(event).is_some() || driver_events::is_one(event) || script::is_one(event)
 }
 
 /// Takes the lines of one file.
@@ -115,6 +116,7 @@ impl Importer {
 
     /// Ends the file: passes on the last events, and returns what was in it.
     pub fn finish(mut self, out: &mut impl FnMut(&Event<'_>)) -> Found {
+        self.events.finish(out);
         let mut found = self.found;
         found.kind = self.kind;
         match self.kind {

@@ -21,7 +21,7 @@ use crate::runtime::{
 };
 
 /// How long a person may wait for a debug file from the network: servers may have to unpack it first.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const DEBUGINFOD_PATIENCE: Duration = Duration::from_secs(120);
 
 /// A library, and the resolver's result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -95,9 +95,9 @@ pub fn inspect(path: &Path, found_by: &'static str, debuginfod: bool, cost: &sup
         found_by,
         ..Library::default()
     };
-    match read(path).and_then(|(file, bytes)| {
+    match read_library(path).and_then(|(file, bytes)| {
         library.recognised = elf_peek::peek(&file).names_hsa_init;
-        let mut debug = Search::of_file(path, Network::new(debuginfod, PATIENCE));
+        let mut debug = Search::of_file(path, Network::new(debuginfod, DEBUGINFOD_PATIENCE));
         resolver::resolve_with(&bytes, &mut debug).map_err(|error| error.to_string())
     }) {
         Ok(resolution) => fill(&mut library, resolution, cost),
@@ -107,7 +107,7 @@ pub fn inspect(path: &Path, found_by: &'static str, debuginfod: bool, cost: &sup
 }
 
 /// Reads the whole file; describes the obstacle if it cannot.
-fn read(path: &Path) -> Result<(File, Vec<u8>), String> {
+pub fn read_library(path: &Path) -> Result<(File, Vec<u8>), String> {
     // Opening a FIFO would wait for its other end.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let mut file =

@@ -15,7 +15,8 @@ use crate::units;
     created a compute queue but has no doorbell probe, 125 if tracer failed, 126 if the command cannot be executed, 127 if it does \
     not exist. With --pid or --all: 0, 124 or 125.\n\n\
     Examples:\n  sudo tracer record ./app --its-own-options\n  sudo tracer record -o run-%pid%.trace --detail full -- ./app\n  \
-    sudo tracer record -p $(pgrep -n app) --duration 10s\n  sudo tracer record -a",
+    sudo tracer record -p $(pgrep -n app) --duration 10s\n  sudo tracer record -a\n  \
+    tracer record --script --library libhsa-runtime64.so.1 > capture.sh",
     group = ArgGroup::new("running").args(["pid", "all"])
 )]
 pub struct Record {
@@ -41,9 +42,16 @@ pub struct Record {
     /// Stop recording after this time: 10, 10s, 500ms, 5m, 1h
     #[arg(long, value_name = "TIME", requires = "running", conflicts_with = "command", value_parser = units::time)]
     pub duration: Option<Duration>,
+    /// Instead of recording, print a shell script that captures by ftrace on a machine without tracer; `tracer import` reads what it
+    /// writes
+    #[arg(long, requires = "library", conflicts_with_all = ["command", "running", "output", "log", "duration"])]
+    pub script: bool,
+    /// With --script, the HSA runtime of that machine: a copy of its libhsa-runtime64.so.1
+    #[arg(long, value_name = "FILE", requires = "script")]
+    pub library: Option<PathBuf>,
     /// The command to run, with its arguments
     #[arg(
-        required_unless_present_any = ["pid", "all"],
+        required_unless_present_any = ["pid", "all", "script"],
         conflicts_with = "pid",
         trailing_var_arg = true,
         allow_hyphen_values = true,

@@ -38,8 +38,13 @@ pub fn describe(manifest: &mut Manifest, found: &Found) {
         ("ioctls", found.kind == Some(Kind::Strace) && found.events > 0),
     ];
     // Without any event of a kind, the text does not show whether that kind was recorded.
-    let watched = sources.into_iter().filter(|(_, is)| *is);
-    manifest.capabilities = watched.map(|(name, _)| name.to_owned()).collect();
+    let watched = sources
+        .into_iter()
+        .filter(|(_, is)| *is)
+        .map(|(name, _)| name.to_owned());
+    manifest.capabilities = found.captured.iter().flatten().cloned().chain(watched).collect();
+    manifest.capabilities.sort_unstable();
+    manifest.capabilities.dedup();
     manifest.warnings = warnings(found);
     manifest.complete = true;
 }
