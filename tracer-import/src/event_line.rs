@@ -31,8 +31,8 @@ impl<'a> EventLine<'a> {
     /// Parses a line; `None` if it is not about an event.
     pub fn parse(line: &'a str) -> Option<Self> {
         let (context, time_ns, event) = at_time(line)?;
-        let (name, body) = event
-            .split_once(": ")
+        let (name, body) = system_call(event)
+            .or_else(|| event.split_once(": "))
             .or_else(|| Some((event.strip_suffix(':')?, "")))?;
         let name = name.rsplit(':').next().unwrap_or(name);
         if !is_name(name) {
@@ -48,6 +48,15 @@ impl<'a> EventLine<'a> {
             body: body.trim(),
         })
     }
+}
+
+/// Splits the text of a system call, which ftrace writes in its own way: `sys_ioctl(fd: 3, ...)` and `sys_ioctl -> 0x0`.
+fn system_call(event: &str) -> Option<(&str, &str)> {
+    let name = event
+        .strip_prefix("sys_")?
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let (name, body) = event.split_at("sys_".len() + name.into_iter().next()?.len());
+    (body.starts_with('(') || body.starts_with(" -> ")).then_some((name, body))
 }
 
 /// Returns whether a text can be the name of an event or of a system call.
@@ -162,6 +171,17 @@ mod tests {
             "a-b c  1230/1234 [001]     6.123181:    gpu_scheduler:drm_run_job: id=1, ring=sdma0",
         ] {
             assert_eq!(parsed(line), with_pid);
+        }
+        for (text, name, body) in [
+            (
+                "sys_ioctl(fd: 3, cmd: 80084b01, arg: 7ffe)",
+                "sys_ioctl",
+                "(fd: 3, cmd: 80084b01, arg: 7ffe)",
+            ),
+            ("sys_ioctl -> 0x0", "sys_ioctl", "-> 0x0"),
+        ] {
+            let line = format!("sh-12 [000] ..... 6.123181: {text}");
+            assert_eq!(parsed(&line), ("sh", None, 12, 6_123_181_000, name, body));
         }
         let idle = parsed("          <idle>-0       [000] d.h1.    12.000000001: tick_stop: ");
         assert_eq!(idle, ("<idle>", None, 0, 12_000_000_001, "tick_stop", ""));

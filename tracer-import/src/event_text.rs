@@ -5,11 +5,19 @@ use std::collections::BTreeSet;
 use tracer_core::event::{Event, Origin, RingStep, There};
 
 use crate::event_line::EventLine;
+use crate::fields;
 use crate::script::{self, Script};
+use crate::threads::Threads;
 use crate::{Took, driver_events, ring_jobs};
 
 /// Processes whose names are passed on. Beyond it, processes have no names.
 const MAX_PROCESSES: usize = 1 << 16;
+
+/// The event of a new thread (`include/trace/events/task.h`).
+const NEW_TASK: &str = "task_newtask";
+
+/// The flag of a new thread that belongs to the process of its creator (`include/uapi/linux/sched.h`).
+const CLONE_THREAD: u64 = 0x10000;
 
 /// What the lines so far have shown.
 #[derive(Debug, Default)]
@@ -26,6 +34,8 @@ pub struct EventText {
     pub script: Script,
     /// Processes whose names were passed on.
     named: BTreeSet<u32>,
+    /// ftrace does not know the process of a thread that it has not seen on a processor yet.
+    threads: Threads,
 }
 
 impl EventText {
@@ -44,6 +54,10 @@ impl EventText {
     pub fn event(&mut self, line: &EventLine<'_>, out: &mut impl FnMut(&Event<'_>)) -> Took {
         let (first, last) = self.span_ns.unwrap_or((line.time_ns, line.time_ns));
         self.span_ns = Some((first.min(line.time_ns), last.max(line.time_ns)));
+        let line = &self.with_process(line);
+        if line.name == NEW_TASK {
+            return self.new_task(line.tid, line.body);
+        }
         let decoded = match ring_jobs::step(line.name) {
             Some(step) => {
                 if step == RingStep::Submit {
@@ -69,6 +83,33 @@ impl EventText {
             Ok(false) => Took::Unused(line.name.to_owned()),
             Err(lacks) => Took::Malformed(format!("{}: {lacks}", line.name)),
         }
+    }
+
+    /// Notes the process of a line's thread, or adds it.
+    fn with_process<'a>(&mut self, line: &EventLine<'a>) -> EventLine<'a> {
+        let known = self.threads.process(line.tid);
+        if let Some(pid) = line.pid.filter(|pid| known != Some(*pid)) {
+            self.threads.is_of(line.tid, pid);
+        }
+        EventLine {
+            pid: line.pid.or(known),
+            ..*line
+        }
+    }
+
+    /// Notes a new thread.
+    fn new_task(&mut self, creator: u32, body: &str) -> Took {
+        let field = |key: &str| {
+            let mut words = body.split_ascii_whitespace();
+            words.find_map(|word| word.strip_prefix(key))
+        };
+        let tid = field("pid=").and_then(|tid| tid.parse().ok());
+        let flags = field("clone_flags=").and_then(fields::hexadecimal);
+        let Some((tid, flags)) = tid.zip(flags) else {
+            return Took::Malformed(format!("{NEW_TASK}: fields are missing"));
+        };
+        self.threads.created(creator, tid, flags & CLONE_THREAD != 0);
+        Took::Nothing
     }
 
     /// Ends the file: passes on what is left.

@@ -16,6 +16,7 @@ mod ring_jobs;
 pub mod rocpd;
 mod script;
 mod strace;
+mod threads;
 mod trace_dat;
 
 use std::io::{Read, Seek};

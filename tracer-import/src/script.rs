@@ -52,8 +52,10 @@ impl Script {
     /// # Errors
     /// Says what the line lacks.
     pub fn event(&mut self, line: &EventLine<'_>, out: &mut impl FnMut(&Event<'_>)) -> Result<bool, String> {
-        let packets = [PACKETS, WRAPPED].contains(&line.name);
-        self.doorbells.advance(line, packets, out);
+        if is_one(line.name) {
+            let packets = [PACKETS, WRAPPED].contains(&line.name);
+            self.doorbells.advance(line, packets, out);
+        }
         match line.name {
             PACKETS => self.doorbells.packets(line, false, out)?,
             WRAPPED => self.doorbells.packets(line, true, out)?,

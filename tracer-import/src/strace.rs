@@ -11,7 +11,6 @@
 
 mod command;
 mod errno;
-mod threads;
 
 use std::collections::HashMap;
 
@@ -20,7 +19,7 @@ use tracer_core::tables::{Fact, Ioctl};
 
 use crate::Took;
 use crate::event_line::is_name;
-use threads::Threads;
+use crate::threads::Threads;
 
 /// Calls that were interrupted by lines of other threads, at most.
 const MAX_OPEN: usize = 1 << 12;

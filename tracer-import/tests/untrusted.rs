@@ -5,11 +5,12 @@ use tracer_core::model::Model;
 use tracer_import::{Found, Importer, MAX_LINE, MAX_MALFORMED, MAX_NAMES};
 
 /// Real texts of every kind.
-const TEXTS: [&str; 5] = [
+const TEXTS: [&str; 6] = [
     include_str!("data/6.1.0-56-amd64.txt"),
     include_str!("data/7.2.13+deb14-amd64.txt"),
     include_str!("data/trace-cmd-3.1.6-linux-6.12.txt"),
     include_str!("data/strace-6.1.txt"),
+    include_str!("data/script-linux-6.12.txt"),
     LOG,
 ];
 

@@ -9,6 +9,7 @@ mod names;
 mod program;
 mod rung;
 mod sampled;
+mod scripted;
 mod taken;
 mod times;
 
@@ -30,6 +31,7 @@ use crate::{
 
 pub use program::of_program;
 pub use sampled::{burst_without_ebpf, without_ebpf};
+pub use scripted::{of_script, of_scripted_batches};
 pub use taken::taken;
 pub use times::monotonic_ns;
 

@@ -53,6 +53,7 @@ sum=$(sha256sum <"$library") || fail "$library: it cannot be read; give the path
 [ "${sum%% *}" = "$sha256" ] ||
     fail "$library is another file than this script was printed for; print one: tracer record --script --library FILE"
 
+reader=
 mounted=
 t=/sys/kernel/tracing
 [ -e $t/dynamic_events ] || t=/sys/kernel/debug/tracing
@@ -73,16 +74,19 @@ set +C
 # Removes a group, newest definitions first: later ones read those before them.
 remove() {
     [ ! -d "$t/instances/$1" ] || {
-        for event in "$t/instances/$1/events/$1"/*/enable "$t/instances/$1/events/gpu_scheduler/enable"; do
-            [ ! -e "$event" ] || echo 0 >"$event"
-        done
+        echo 0 >"$t/instances/$1/events/enable"
         for trigger in "$t/instances/$1/events/synthetic/$1"*/trigger "$t/instances/$1/events/$1"/*/trigger \
             "$t/instances/$1/events/syscalls/sys_exit_ioctl/trigger" "$t/instances/$1/events/syscalls/sys_enter_ioctl/trigger"; do
             [ ! -e "$trigger" ] || grep '^hist:' "$trigger" | while IFS= read -r line; do
                 echo "!${line% \[*}" >"$trigger"
             done
         done
-        rmdir "$t/instances/$1"
+        # Its reader may still be about to end.
+        tries=0
+        until rmdir "$t/instances/$1" || [ $tries -ge 10 ]; do
+            sleep 1
+            tries=$((tries + 1))
+        done
     }
     for kind in e s p; do
         grep "^$kind:[a-z]*/*$1[/_]" "$t/dynamic_events" | while IFS= read -r line; do
@@ -92,13 +96,19 @@ remove() {
     done
 } 2>/dev/null
 
+# Returns whether a process is there, and is no zombie.
+runs() {
+    grep -q '^State:.[^XZ]' "/proc/$1/status" 2>/dev/null
+}
+
 end() {
+    [ -z "$reader" ] || kill "$reader" 2>/dev/null
     remove "$group"
     [ -z "$mounted" ] || umount "$mounted"
 }
 
 for old in "$t"/instances/tracer_script_*; do
-    [ ! -d "$old" ] || kill -0 "${old##*_}" 2>/dev/null || remove "${old##*/}"
+    [ ! -d "$old" ] || runs "${old##*_}" || remove "${old##*/}"
 done
 
 mkdir "$i" || { end && fail "$i cannot be created"; }
@@ -106,16 +116,6 @@ trap end EXIT
 trap 'exit 125' HUP TERM
 # The command gets these, too, and decides.
 trap : INT QUIT
-# Another one removes everything if this one is killed.
-script=$$
-(
-    trap '' HUP INT QUIT TERM
-    trap - EXIT
-    while kill -0 $script 2>/dev/null; do sleep 1; done
-    [ ! -d "$i" ] || end
-) </dev/null >/dev/null 2>&1 &
-guardian=$!
-
 add() {
     echo "$1" >>$t/dynamic_events
 }
@@ -168,10 +168,10 @@ slots() {
         add "s:$slot u64 queue; u64 value; u64 at; u64 slot; u64 wrapped" || return
     for event in $i/events/$group/@DOORBELL@*; do
         echo 'hist:keys=common_pid,queue:q=queue:v=value:base=base:end=base+size*64:bytes=value*64:skipped=value/size*size:'\
-"t=common_timestamp:size=16384:onchange(\$t).trace($ring,\$q,\$v,\$base,\$end,\$bytes,\$skipped)" >$event/trigger || return
+"t=common_timestamp:clock=mono:size=16384:onchange(\$t).trace($ring,\$q,\$v,\$base,\$end,\$bytes,\$skipped)" >$event/trigger || return
     done
     echo 'hist:keys=common_pid,queue:q=queue:v=value:at=base+bytes-skipped*64:slot=value-skipped:'\
-"wrapped=end+bytes-skipped*64:t=common_timestamp:size=16384:onchange(\$t).trace($slot,\$q,\$v,\$at,\$slot,\$wrapped)" \
+"wrapped=end+bytes-skipped*64:t=common_timestamp:clock=mono:size=16384:onchange(\$t).trace($slot,\$q,\$v,\$at,\$slot,\$wrapped)" \
         >$i/events/synthetic/$ring/trigger || return
     add "e:$group/@PACKETS_EVENT@ synthetic.$slot queue=\$queue:x64 value=\$value:u64$(packets at)" &&
         add "e:$group/@WRAPPED@ synthetic.$slot queue=\$queue:x64 value=\$value:u64$(packets wrapped) if slot < @LAST@"
@@ -206,18 +206,30 @@ echo "@HEADER@@FORMAT@: $captured" >"$out"
 cat $i/trace_pipe >>"$out" &
 reader=$!
 
-# Nothing of a group is enabled before all of it is there.
-for event in $i/events/gpu_scheduler $i/events/$group; do
-    [ ! -d $event ] || echo 1 >$event/enable || fail "$event cannot be enabled"
+# Another process removes everything if this one is killed.
+script=$$
+(
+    trap '' HUP INT QUIT TERM
+    trap - EXIT
+    while runs $script; do sleep 1; done
+    [ ! -d "$i" ] || end
+) </dev/null >/dev/null 2>&1 &
+guardian=$!
+
+# Every event that has a trigger is enabled, too: where the kernel discards an event, it forgets the time before it, and later ones
+# have wrong times. task_newtask shows which process a new thread belongs to.
+for event in task/task_newtask syscalls/sys_enter_ioctl syscalls/sys_exit_ioctl "synthetic/${group}_ring" "synthetic/${group}_slot" \
+    "synthetic/${group}_ioctl" gpu_scheduler "$group"; do
+    [ ! -e "$i/events/$event/enable" ] || echo 1 >"$i/events/$event/enable" || fail "$event cannot be enabled"
 done
 for event in @DRIVER_EVENTS@; do
-    [ ! -d $i/events/amdgpu/$event ] || echo 1 >$i/events/amdgpu/$event/enable
+    [ ! -e "$i/events/amdgpu/$event/enable" ] || echo 1 >"$i/events/amdgpu/$event/enable"
 done
 
 "$@"
 status=$?
 
-for event in $i/events/*/enable; do echo 0 >$event; done 2>/dev/null
+echo 0 >$i/events/enable
 # Events come in the order of their times. So everything was read when the last one is there.
 echo '@END@' >$i/trace_marker
 tries=0
@@ -225,8 +237,9 @@ until tail -c 4096 "$out" | grep -q @END@ || [ $tries -ge 60 ]; do
     sleep 1
     tries=$((tries + 1))
 done
-kill $reader
 kill -KILL $guardian
+kill $reader
 wait $reader $guardian 2>/dev/null
+reader=
 echo "$me: wrote $out; read it with: tracer import $out" >&2
 exit $status

@@ -13,8 +13,8 @@ use tracer_core::script::PACKETS_PER_DOORBELL;
 use super::{fields, number, numbers, origin};
 use crate::event_line::EventLine;
 
-/// The time after which no packets follow a doorbell, ns. The first read of a ring can take milliseconds.
-const FOLLOWS_NS: u64 = 100_000_000;
+/// The time after which no packets follow a doorbell, ns. A thread may lose its processor in between.
+const FOLLOWS_NS: u64 = 10_000_000_000;
 /// Most doorbells that wait for their packets.
 const MAX_OPEN: usize = 1 << 10;
 /// Most queues. Those beyond it begin with each doorbell.

@@ -12,13 +12,13 @@ use tracer_vm::Kernel;
 use crate::machine::Machine;
 
 /// Jobs by ring and number.
-type Jobs = BTreeMap<(String, u64), RingJob>;
+pub type Jobs = BTreeMap<(String, u64), RingJob>;
 
 /// Jobs on each of the rings.
 const JOBS: usize = 200;
 
 /// Returns the jobs of a trace, by ring and number: that of the job up to Linux 6.16, its fence's sequence number from 6.17 on.
-fn jobs(trace: &Path) -> Jobs {
+pub fn jobs(trace: &Path) -> Jobs {
     let read = Trace::open(trace).unwrap();
     assert!(read.manifest().complete && read.manifest().losses.is_empty());
     let mut jobs = BTreeMap::new();
@@ -32,7 +32,7 @@ fn jobs(trace: &Path) -> Jobs {
 
 /// Returns what does not depend on who recorded it: each reads the time and the queue's length a moment apart. Up to Linux 6.16 the
 /// text lacks what tracer's programs read from the fence and the scheduler.
-fn known(job: &RingJob, is_old: bool) -> RingJob {
+pub fn known(job: &RingJob, is_old: bool) -> RingJob {
     let mut known = RingJob {
         time_ns: 0,
         submit_ns: None,
@@ -135,8 +135,8 @@ pub fn files_of_trace_cmd_have_the_jobs_of_a_recording(machine: &mut Machine) {
 }
 
 /// Imports a file, and returns the trace.
-fn import(file: &Path, folder: &Path) -> PathBuf {
-    let trace = folder.join("imported.trace");
+pub fn import(file: &Path, folder: &Path) -> PathBuf {
+    let trace = folder.join("t.trace");
     let output = Command::new(place::programs().join("tracer"))
         .args(["import", "--overwrite", "-o"])
         .args([&trace, file])

@@ -14,6 +14,7 @@ mod kernels;
 mod kfd_proc;
 mod machine;
 mod ring;
+mod script;
 mod together;
 mod verify;
 mod vram;
@@ -41,6 +42,9 @@ fn with_drivers(kernel: &str) {
         driver_event::every_event_that_there_is_is_watched,
         import::the_text_of_ftrace_has_the_jobs_of_a_recording,
         import::files_of_trace_cmd_have_the_jobs_of_a_recording,
+        script::a_printed_script_captures_what_a_recording_has,
+        script::each_workload_equals_its_truth,
+        script::a_killed_script_leaves_nothing,
         kfd_proc::processes_are_listed_where_the_driver_is,
         vram::rings_that_only_the_driver_can_read_are_read,
         vram::a_ring_that_nobody_can_read_is_unread,

@@ -1,4 +1,4 @@
-//! Which process a thread belongs to, by the calls that created both.
+//! Which process a thread belongs to, by what the text says of either, and by what created them.
 
 use std::collections::HashMap;
 
@@ -15,6 +15,11 @@ impl Threads {
     /// Returns the process of a thread; `None` if the text does not show it.
     pub fn process(&self, tid: u32) -> Option<u32> {
         self.processes.get(&tid).copied()
+    }
+
+    /// Notes that a thread is of a process.
+    pub fn is_of(&mut self, tid: u32, process: u32) {
+        self.insert(tid, process);
     }
 
     /// Notes a program's start: the thread is the first one of its process from then on.
