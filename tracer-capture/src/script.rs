@@ -75,6 +75,7 @@ fn filled(library: &str, checksum: &str, doorbells: &[DoorbellSite]) -> String {
         ("SITES", sites.join("\n")),
         ("DRIVER_EVENTS", driver_events.join(" ")),
         ("HEADER", script::HEADER.to_owned()),
+        ("GROUP", script::GROUP.to_owned()),
         ("END", script::END.to_owned()),
         ("DOORBELL", script::DOORBELL.to_owned()),
         ("PACKETS_EVENT", script::PACKETS.to_owned()),

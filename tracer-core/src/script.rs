@@ -1,21 +1,24 @@
-//! What the script of `tracer record --script` writes, and `tracer import` reads.
+//! What scripts write that capture without tracer, and `tracer import` reads: that of `tracer record --script`, and the recipe for
+//! bpftrace (docs/recipes/doorbells.bt).
 //!
-//! The script lets ftrace write a line for each event. The names of the events are these, so that every tool that prints events of
-//! the kernel keeps them; their groups are not in the text.
+//! They write a line for each event, as ftrace does. The events have these names, without their group.
 
 /// The version of the names and fields. The import refuses others.
 pub const FORMAT: u32 = 1;
 
 /// The start of the first line. [`FORMAT`], a colon and the capabilities follow.
-pub const HEADER: &str = "# tracer record --script ";
+pub const HEADER: &str = "# tracer capture ";
 
 /// The text of the last event. Without it, the end of the output is missing.
 pub const END: &str = "tracer_script_end";
 
+/// The start of the name of the group of a script's events, and of the synthetic events between them.
+pub const GROUP: &str = "tracer_script_";
+
 /// The start of the names of doorbells: `value`, `queue`, `base`, `size`, `write`, `read`.
 pub const DOORBELL: &str = "tracer_doorbell_";
 
-/// The slots that end with the one of the doorbell's value: `queue`, `value`, and `pN_W`, word `W` of the slot `N` before the last.
+/// Slots up to the one of the doorbell's value: `queue`, `value`, and `pN_W`, word `W` of the slot `N` before the last.
 pub const PACKETS: &str = "tracer_packets";
 
 /// The same, one ring further: slots from the ring's start on are before its last one.

@@ -55,6 +55,9 @@ impl EventText {
         let (first, last) = self.span_ns.unwrap_or((line.time_ns, line.time_ns));
         self.span_ns = Some((first.min(line.time_ns), last.max(line.time_ns)));
         let line = &self.with_process(line);
+        if self.script.is_by_the_way(line.name) {
+            return Took::Nothing;
+        }
         if line.name == NEW_TASK {
             return self.new_task(line.tid, line.body);
         }
@@ -145,12 +148,12 @@ impl EventText {
     }
 }
 
-/// Returns whether a line is one of the headers of ftrace and trace-cmd, or empty.
+/// Returns whether a line is one of the headers of ftrace, trace-cmd and bpftrace, or empty.
 fn is_header(line: &str) -> bool {
     let line = line.trim();
     line.is_empty()
         || line.starts_with('#')
-        || ["cpus=", "version = ", "CPU "]
+        || ["cpus=", "version = ", "CPU ", "Attaching "]
             .iter()
             .any(|header| line.starts_with(header))
 }
@@ -158,8 +161,8 @@ fn is_header(line: &str) -> bool {
 /// Returns what a line says about lost events; `None` if it says nothing about that.
 ///
 /// ftrace writes `CPU:1 [LOST 27 EVENTS]` (`kernel/trace/trace.c`), and the header
-/// `# entries-in-buffer/entries-written: 18/20   #P:2`; trace-cmd writes `CPU:1 [27 EVENTS DROPPED]`. All leave the number out if
-/// they don't know it.
+/// `# entries-in-buffer/entries-written: 18/20   #P:2`; trace-cmd writes `CPU:1 [27 EVENTS DROPPED]`. Both leave the number out if
+/// they don't know it. bpftrace writes `Lost 27 events`.
 fn lost(line: &str) -> Option<Took> {
     const WRITTEN: &str = "entries-in-buffer/entries-written:";
     if let Some((_, counts)) = line.split_once(WRITTEN) {
@@ -170,6 +173,9 @@ fn lost(line: &str) -> Option<Took> {
             0 => Took::Nothing,
             count => Took::Lost(count),
         });
+    }
+    if let Some(count) = line.strip_prefix("Lost ").and_then(|rest| rest.strip_suffix(" events")) {
+        return count.parse().ok().map(Took::Lost);
     }
     let (_, said) = line.trim().strip_prefix("CPU:")?.split_once('[')?;
     let said = said.strip_suffix(']')?;
@@ -195,13 +201,20 @@ mod tests {
         assert_eq!(took("CPU:0 [LOST EVENTS]"), Took::Lost(1));
         assert_eq!(took("CPU:3 [12 EVENTS DROPPED]"), Took::Lost(12));
         assert_eq!(took("CPU:3 [EVENTS DROPPED]"), Took::Lost(1));
+        assert_eq!(took("Lost 27 events"), Took::Lost(27));
         assert_eq!(took("# entries-in-buffer/entries-written: 18/18   #P:2"), Took::Nothing);
         assert_eq!(took("# entries-in-buffer/entries-written: 18/20   #P:2"), Took::Lost(2));
     }
 
     #[test]
     fn every_line_is_of_one_kind() {
-        for header in ["", "# tracer: nop", "cpus=2", "##### CPU 1 buffer started ####"] {
+        for header in [
+            "",
+            "# tracer: nop",
+            "cpus=2",
+            "##### CPU 1 buffer started ####",
+            "Attaching 5 probes...",
+        ] {
             assert_eq!(took(header), Took::Nothing, "{header}");
         }
         let unused = "sh-1 [000] ..... 1.000001: sched_switch: prev_comm=sh";

@@ -1,11 +1,11 @@
-//! The events of the script of `tracer record --script`: doorbells with the packets that they publish, and ioctls with their
-//! arguments. `tracer_core::script` has their names and fields.
+//! The events of scripts that capture without tracer: doorbells with the packets that they publish, and ioctls with their arguments.
+//! `tracer_core::script` has their names and fields.
 
 mod doorbells;
 mod ioctls;
 
 use tracer_core::event::{Event, Origin};
-use tracer_core::script::{DOORBELL, END, FORMAT, HEADER, IOCTL_ENTER, IOCTL_EXIT, PACKETS, WRAPPED};
+use tracer_core::script::{DOORBELL, END, FORMAT, GROUP, HEADER, IOCTL_ENTER, IOCTL_EXIT, PACKETS, WRAPPED};
 
 use crate::Took;
 use crate::event_line::EventLine;
@@ -14,6 +14,9 @@ use ioctls::Ioctls;
 
 /// What a script can capture, in the words of capabilities.
 const CAPTURED: [&str; 4] = ["doorbells", "packets", "ioctls", "kernel_rings"];
+
+/// An event that the script enables for its trigger only.
+const SYSTEM_CALL: &str = "sys_ioctl";
 
 /// The event that carries [`END`].
 const MARK: &str = "tracing_mark_write";
@@ -45,6 +48,11 @@ impl Script {
                 .collect(),
         );
         Some(Took::Nothing)
+    }
+
+    /// Returns whether the script needs an event of this name, which says nothing.
+    pub fn is_by_the_way(&self, name: &str) -> bool {
+        name.starts_with(GROUP) || self.captured.is_some() && name == SYSTEM_CALL
     }
 
     /// Takes the event, if it is one of the script's. Returns whether it is.

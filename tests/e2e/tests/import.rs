@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tracer_common::queue::WRITE_DISPATCH_ID;
 use tracer_core::tables::{Dispatch, Evidence, Fact, OtherPacket, Queue, QueueOrigin, Table};
-use tracer_e2e::scenario::{Run, Scenario, each_release, report};
+use tracer_e2e::scenario::{Run, Scenario, each_release, folder, report};
 use tracer_e2e::{compare, place, truth, verdict};
 use tracer_store::Trace;
 
@@ -225,4 +225,34 @@ fn a_log_without_packets_is_refused() {
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("AMD_LOG_LEVEL=5"));
     assert!(!trace.exists());
+}
+
+/// What bpftrace 0.17.0 printed by docs/recipes/doorbells.bt on Linux 6.18, while ROCr 6.1.2 ran the workload `mixed` on the simulated
+/// GPU, and what the simulator logged.
+#[test]
+fn the_output_of_the_recipe_for_bpftrace_equals_the_truth() {
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/bpftrace-0.17");
+    let dir = folder();
+    fs::copy(recorded.join("truth.jsonl"), dir.path().join("truth.jsonl")).expect("a copy");
+    let output = Command::new(place::programs().join("tracer"))
+        .args(["import", "-o"])
+        .args([&dir.path().join("t.trace"), &recorded.join("out.txt")])
+        .output()
+        .expect("tracer runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let run = Run::read(dir, output);
+    let compared = compare::of_script(&run);
+    assert_eq!(
+        (compared.queues, compared.dispatches, compared.others, compared.ioctls),
+        (4, 4, 1, run.truth.ioctls.len()),
+        "{compared:?}"
+    );
+    assert_eq!(
+        run.trace.manifest().capabilities,
+        ["doorbells", "ioctls", "packets"],
+        "{said}"
+    );
+    // What was not watched is unknown.
+    assert_eq!(run.report["ring_jobs"]["total"], serde_json::Value::Null);
 }

@@ -62,7 +62,7 @@ if [ ! -e $t/dynamic_events ]; then
     mount -t tracefs nodev $t || fail "tracefs cannot be mounted at $t"
     mounted=$t
 fi
-group=tracer_script_$$
+group=@GROUP@$$
 i=$t/instances/$group
 
 # Without -C, a link that another user put there would be followed.
@@ -107,7 +107,7 @@ end() {
     [ -z "$mounted" ] || umount "$mounted"
 }
 
-for old in "$t"/instances/tracer_script_*; do
+for old in "$t"/instances/@GROUP@*; do
     [ ! -d "$old" ] || runs "${old##*_}" || remove "${old##*/}"
 done
 

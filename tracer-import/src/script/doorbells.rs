@@ -27,8 +27,6 @@ struct Rung {
     value: u64,
     /// `None` if the kernel could not read it.
     queue: Option<Queue>,
-    /// Whether its slots are there: those up to its last packet's, and those before the ring's end.
-    has: [bool; 2],
     /// Packet `value - N` at `N`.
     slots: [Option<Packet>; PACKETS_PER_DOORBELL],
 }
@@ -88,7 +86,6 @@ impl Doorbells {
             origin: origin(line)?,
             value: value.ok_or("it has no value")?,
             queue: queue(),
-            has: [false; 2],
             slots: [None; PACKETS_PER_DOORBELL],
         };
         if self.open.len() >= MAX_OPEN {
@@ -110,8 +107,7 @@ impl Doorbells {
     ) -> Result<(), String> {
         let [value, handle] = numbers(line.body, ["value", "queue"]);
         let value = value.ok_or("it has no value")?;
-        let thread =
-            |rung: &Rung| rung.origin.tid == line.tid && rung.value == value && !rung.has[usize::from(wrapped)];
+        let thread = |rung: &Rung| rung.origin.tid == line.tid && rung.value == value;
         let of_queue = |rung: &Rung| rung.queue.map(|queue| queue.handle) == handle;
         let Some(at) = self.open.iter().position(|rung| thread(rung) && of_queue(rung)) else {
             return Err("its doorbell is not in the text".to_owned());
@@ -123,12 +119,10 @@ impl Doorbells {
             let is_here = (before as u64) < in_first;
             let is_there = before as u64 <= value && before < queue.ring_packets as usize;
             if is_here != wrapped && is_there {
-                rung.slots[before] = packet;
+                rung.slots[before] = rung.slots[before].or(packet);
             }
         }
-        rung.has[usize::from(wrapped)] = true;
-        let has_all = rung.has == [true; 2] || !wrapped && in_first >= PACKETS_PER_DOORBELL as u64;
-        if has_all {
+        if rung.slots.iter().all(Option::is_some) {
             let rung = self.open.remove(at);
             self.hand_over(&rung, out);
         }

@@ -2,7 +2,7 @@ use tracer_core::event::{Doorbell, Event, Ioctl};
 
 use crate::{Found, Importer, Kind};
 
-const HEADER: &str = "# tracer record --script 1: doorbells kernel_rings packets ioctls";
+const HEADER: &str = "# tracer capture 1: doorbells kernel_rings packets ioctls";
 const END: &str = "sh-1 (1) [000] ..... 99.000000: tracing_mark_write: tracer_script_end";
 
 /// What came out.
@@ -101,6 +101,7 @@ fn a_doorbell_has_the_packets_that_were_read_with_it() {
         doorbell("000001", 9, 10, 9),
         slots("000002", "tracer_packets", 9),
         doorbell("000003", 10, 11, 9),
+        line("000004", "tracer_script_7_slot: queue=4096 value=10"),
         slots("000004", "tracer_packets", 10),
     ];
     let expected = [
@@ -135,6 +136,21 @@ fn slots_before_the_end_of_the_ring_belong_to_a_doorbell_at_its_start() {
         ];
         assert_eq!(text(&lines), expected);
     }
+}
+
+/// As the recipe for bpftrace prints them: a line for each slot, all with the time of the doorbell.
+#[test]
+fn slots_may_have_a_line_each() {
+    let whole = slots("000001", "tracer_packets", 3);
+    let slot = |before: u64| {
+        let (line, _) = whole.split_once(" p").unwrap();
+        let words = whole.split_ascii_whitespace();
+        let own = words.filter(|word| word.starts_with(&format!("p{before}_")));
+        own.fold(line.to_owned(), |line, word| format!("{line} {word}"))
+    };
+    let lines = [doorbell("000001", 3, 4, 0), slot(0), slot(1), slot(2), slot(3)];
+    let expected = [Out::Packets(0, vec![1, 2, 3, 4]), Out::Rang(3, 0, 4, false, false)];
+    assert_eq!(text(&lines), expected);
 }
 
 #[test]
