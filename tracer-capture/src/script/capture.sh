@@ -65,10 +65,10 @@ fi
 group=@GROUP@$$
 i=$t/instances/$group
 
-# Without -C, a link that another user put there would be followed.
+# Opened once: another user who may write to the folder can put a link at its place.
 umask 077
 set -C
-: >"$out" || fail "$out: it cannot be created; give another file with -o"
+command exec 3>"$out" || fail "$out: it cannot be created; give another file with -o"
 set +C
 
 # Removes a group, newest definitions first: later ones read those before them.
@@ -202,8 +202,8 @@ else
 fi
 [ -d $i/events/gpu_scheduler ] || captured=${captured%%kernel_rings*}${captured#*kernel_rings}
 
-echo "@HEADER@@FORMAT@: $captured" >"$out"
-cat $i/trace_pipe >>"$out" &
+echo "@HEADER@@FORMAT@: $captured" >&3
+cat $i/trace_pipe >&3 &
 reader=$!
 
 # Another process removes everything if this one is killed.
@@ -213,7 +213,7 @@ script=$$
     trap - EXIT
     while runs $script; do sleep 1; done
     [ ! -d "$i" ] || end
-) </dev/null >/dev/null 2>&1 &
+) </dev/null >/dev/null 2>&1 3>&- &
 guardian=$!
 
 # Every event that has a trigger is enabled, too: where the kernel discards an event, it forgets the time before it, and later ones
@@ -226,14 +226,14 @@ for event in @DRIVER_EVENTS@; do
     [ ! -e "$i/events/amdgpu/$event/enable" ] || echo 1 >"$i/events/amdgpu/$event/enable"
 done
 
-"$@"
+"$@" 3>&-
 status=$?
 
 echo 0 >$i/events/enable
 # Events come in the order of their times. So everything was read when the last one is there.
 echo '@END@' >$i/trace_marker
 tries=0
-until tail -c 4096 "$out" | grep -q @END@ || [ $tries -ge 60 ]; do
+until tail -c 4096 /proc/$$/fd/3 | grep -q @END@ || [ $tries -ge 60 ]; do
     sleep 1
     tries=$((tries + 1))
 done

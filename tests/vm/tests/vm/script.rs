@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use tracer_core::tables::{Dispatch, Evidence, Fact, Table};
+use tracer_core::tables::{Dispatch, Fact, Table};
 use tracer_e2e::{
     compare, place,
     scenario::{Run, Scenario},
@@ -51,7 +51,6 @@ fn capture(machine: &mut Machine, dir: TempDir, before: &str, command: &str) -> 
         run.trace.manifest().capabilities,
         ["doorbells", "ioctls", "kernel_rings", "packets"]
     );
-    assert!(run.dispatches().all(|dispatch| dispatch.evidence == Evidence::Header));
     run
 }
 
@@ -103,7 +102,10 @@ pub fn a_printed_script_captures_what_a_recording_has(machine: &mut Machine) {
     let run = capture(machine, dir, &record, &command);
     let compared = compare::of_script(&run);
     println!("{}: {compared:?}", machine.kernel);
-    assert!(compared.dispatches > 3 && compared.ioctls > 100, "{compared:?}");
+    assert!(
+        compared.dispatches > 3 && compared.by_body == 0 && compared.ioctls > 100,
+        "{compared:?}"
+    );
 
     let recorded = Trace::open(&live).unwrap();
     let (theirs, ours) = (dispatches(&recorded), dispatches(&run.trace));
@@ -131,8 +133,10 @@ pub fn each_workload_equals_its_truth(machine: &mut Machine) {
     ];
     for workload in workloads {
         let workload = [workload, &["--pace", "1000"]].concat();
-        let run = scenario(machine, &workload);
-        println!("{} {workload:?}: {:?}", machine.kernel, compare::of_script(&run));
+        let compared = compare::of_script(&scenario(machine, &workload));
+        println!("{} {workload:?}: {compared:?}", machine.kernel);
+        // The device may take the packet of a thread before its doorbell, for that of another thread.
+        assert!(compared.by_body == 0 || workload[0] == "multi-thread", "{compared:?}");
     }
     // The script reads eight packets at a doorbell. The others are counted.
     let run = scenario(machine, &["batch", "--packets", "10", "-n", "20", "--pace", "1000"]);
