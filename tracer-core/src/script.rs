@@ -18,7 +18,8 @@ pub const GROUP: &str = "tracer_script_";
 /// The start of the names of doorbells: `value`, `queue`, `base`, `size`, `write`, `read`.
 pub const DOORBELL: &str = "tracer_doorbell_";
 
-/// Slots up to the one of the doorbell's value: `queue`, `value`, and `pN_W`, word `W` of the slot `N` before the last.
+/// Slots up to the one of the doorbell's value: `queue`, `value`, `pN_W`, word `W` of the slot `N` before the last,
+/// and the queue's `write` and `read` after that.
 pub const PACKETS: &str = "tracer_packets";
 
 /// The same, one ring further: slots from the ring's start on are before its last one.

@@ -102,12 +102,12 @@ impl EventText {
 
     /// Notes a new thread.
     fn new_task(&mut self, creator: u32, body: &str) -> Took {
-        let field = |key: &str| {
-            let mut words = body.split_ascii_whitespace();
-            words.find_map(|word| word.strip_prefix(key))
-        };
-        let tid = field("pid=").and_then(|tid| tid.parse().ok());
-        let flags = field("clone_flags=").and_then(fields::hexadecimal);
+        let words = || body.split_ascii_whitespace();
+        let tid = words().find_map(|word| word.strip_prefix("pid="));
+        let tid = tid.and_then(|tid| tid.parse().ok());
+        // Between them is the name, which the program chooses.
+        let flags = words().filter_map(|word| word.strip_prefix("clone_flags=")).next_back();
+        let flags = flags.and_then(fields::hexadecimal);
         let Some((tid, flags)) = tid.zip(flags) else {
             return Took::Malformed(format!("{NEW_TASK}: fields are missing"));
         };

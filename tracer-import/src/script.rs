@@ -26,6 +26,8 @@ const MARK: &str = "tracing_mark_write";
 pub struct Script {
     /// What the script captured, as it says in its first line; `None` if no script wrote the text.
     pub captured: Option<Vec<String>>,
+    /// Whether the first line names another version.
+    is_foreign: bool,
     is_ended: bool,
     doorbells: Doorbells,
     ioctls: Ioctls,
@@ -36,6 +38,7 @@ impl Script {
     pub fn header(&mut self, line: &str) -> Option<Took> {
         let (format, captured) = line.strip_prefix(HEADER)?.split_once(':')?;
         if format.parse() != Ok(FORMAT) {
+            self.is_foreign = true;
             return Some(Took::Malformed(format!(
                 "another version of tracer printed the script: its format is not {FORMAT}"
             )));
@@ -60,6 +63,9 @@ impl Script {
     /// # Errors
     /// Says what the line lacks.
     pub fn event(&mut self, line: &EventLine<'_>, out: &mut impl FnMut(&Event<'_>)) -> Result<bool, String> {
+        if self.is_foreign {
+            return Ok(false);
+        }
         if is_one(line.name) {
             let packets = [PACKETS, WRAPPED].contains(&line.name);
             self.doorbells.advance(line, packets, out);
@@ -68,12 +74,23 @@ impl Script {
             PACKETS => self.doorbells.packets(line, false, out)?,
             WRAPPED => self.doorbells.packets(line, true, out)?,
             IOCTL_ENTER => self.ioctls.enter(line, out)?,
-            IOCTL_EXIT => self.ioctls.exit(line, out)?,
+            IOCTL_EXIT => self.ioctl_exit(line, out)?,
             MARK if line.body.ends_with(END) => self.is_ended = true,
             name if name.starts_with(DOORBELL) => self.doorbells.ring(line, out)?,
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    fn ioctl_exit(&mut self, line: &EventLine<'_>, out: &mut impl FnMut(&Event<'_>)) -> Result<(), String> {
+        if let Some(pid) = line.pid.filter(|_| self.ioctls.destroys_queue(line.tid)) {
+            self.doorbells.flush(pid, out);
+        }
+        let created = self.ioctls.exit(line, out)?;
+        if let Some((pid, write_pointer)) = line.pid.zip(created) {
+            self.doorbells.begin(pid, write_pointer);
+        }
+        Ok(())
     }
 
     /// Ends the file at the time of its last event: passes on what is left.

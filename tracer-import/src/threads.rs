@@ -34,8 +34,12 @@ impl Threads {
             self.insert(child, child);
             return process;
         }
-        if let Some(process) = process {
-            self.insert(child, process);
+        match process {
+            Some(process) => self.insert(child, process),
+            // A former thread may have had its number.
+            None => {
+                self.processes.remove(&child);
+            }
         }
         None
     }

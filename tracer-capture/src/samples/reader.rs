@@ -172,6 +172,11 @@ impl Reader {
         self.queues.flush(memory, sink, |of| of != pid && changes.holds(of));
     }
 
+    /// Reads the queues again whose last packets the GPU was taking.
+    pub fn finish(&mut self, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
+        self.queues.finish_all(memory, sink);
+    }
+
     /// Reads what is left of a program that ends.
     fn ends(&mut self, origin: Origin, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
         self.flush(origin.pid, memory, sink);

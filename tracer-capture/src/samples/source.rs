@@ -147,6 +147,7 @@ impl Source {
             self.input.settle();
             self.is_unsettled = false;
             self.pass(memory, sink, &mut discoveries);
+            self.reader.finish(memory, sink);
         }
     }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Captures which path each kernel takes to an AMD GPU while a command runs. It needs root, tracefs and these usual programs:
-# cat, grep, id, mkdir, rmdir, sha256sum, sleep, tail. `tracer import` makes a trace of what it writes.
+# cat, grep, id, mkdir, readlink, rmdir, sha256sum, sleep, tail, wc. `tracer import` makes a trace of what it writes.
 #
 # `tracer record --script` of tracer @VERSION@ printed it for the HSA runtime with this checksum.
 set -u
@@ -46,6 +46,11 @@ shift $((OPTIND - 1))
 out=${out:-${1##*/}.ftrace}
 
 [ "$(id -u)" = 0 ] || fail "it must run as root"
+# tracefs takes whole paths only.
+case $library in
+/*) ;;
+*) library=$PWD/$library ;;
+esac
 case $library in
 *[!A-Za-z0-9_./+~@%,-]*) fail "$library: tracefs takes no path with such signs; copy or link the file elsewhere, and give -l" ;;
 esac
@@ -54,6 +59,7 @@ sum=$(sha256sum <"$library") || fail "$library: it cannot be read; give the path
     fail "$library is another file than this script was printed for; print one: tracer record --script --library FILE"
 
 reader=
+made=
 mounted=
 t=/sys/kernel/tracing
 [ -e $t/dynamic_events ] || t=/sys/kernel/debug/tracing
@@ -62,14 +68,12 @@ if [ ! -e $t/dynamic_events ]; then
     mount -t tracefs nodev $t || fail "tracefs cannot be mounted at $t"
     mounted=$t
 fi
-group=@GROUP@$$
+# Namespaces have processes of the same numbers.
+space=$(readlink /proc/self/ns/pid)
+space=${space#*[}
+space=@GROUP@${space%]}
+group=${space}_$$
 i=$t/instances/$group
-
-# Opened once: another user who may write to the folder can put a link at its place.
-umask 077
-set -C
-command exec 3>"$out" || fail "$out: it cannot be created; give another file with -o"
-set +C
 
 # Removes a group, newest definitions first: later ones read those before them.
 remove() {
@@ -102,20 +106,44 @@ runs() {
 }
 
 end() {
-    [ -z "$reader" ] || kill "$reader" 2>/dev/null
-    remove "$group"
+    [ -z "$reader" ] || kill -KILL "$reader" 2>/dev/null
+    [ -z "$made" ] || remove "$group"
     [ -z "$mounted" ] || umount "$mounted"
 }
 
-for old in "$t"/instances/@GROUP@*; do
+trap end EXIT
+# The command gets these signals, too, and decides. What it did before its end is written in any case.
+trap : HUP INT QUIT TERM
+
+# Opened once: another user who may write to the folder can put a link at its place.
+[ ! -e "$out" ] || fail "$out: it exists; give another file with -o"
+mask=$(umask)
+umask 077
+set -C
+command exec 3>"$out" || fail "$out: it cannot be created; give another file with -o"
+set +C
+umask "$mask"
+
+for old in "$t/instances/$space"_*; do
     [ ! -d "$old" ] || runs "${old##*_}" || remove "${old##*/}"
 done
+mkdir "$i" || fail "$i cannot be created"
+made=1
+(
+    trap '' HUP INT QUIT TERM
+    exec cat "$i/trace_pipe" >&3
+) &
+reader=$!
+# Another process removes everything if this one is killed.
+script=$$
+(
+    trap '' HUP INT QUIT TERM
+    trap - EXIT
+    while runs $script; do sleep 1; done
+    [ ! -d "$i" ] || end
+) </dev/null >/dev/null 2>&1 3>&- &
+guardian=$!
 
-mkdir "$i" || { end && fail "$i cannot be created"; }
-trap end EXIT
-trap 'exit 125' HUP TERM
-# The command gets these, too, and decides.
-trap : INT QUIT
 add() {
     echo "$1" >>$t/dynamic_events
 }
@@ -154,7 +182,7 @@ n=0
 while read -r offset signal; do
     queue="+@QUEUE@($signal(%di))"
     add "p:$group/@DOORBELL@$n $library:$offset value=%si:u64 queue=$queue:x64 base=+@BASE@($queue):u64 \
-size=+@SIZE@($queue):u32 write=+@WRITE@($queue):u64 read=+@READ@($queue):u64" || fail "a uprobe cannot be defined"
+size=+@SIZE@($queue):u32 write=+@WRITE@($queue):u64 read=+@READ@($queue):u64" || fail "a uprobe cannot be defined in $library; its file system must support them, and its path must be whole"
     n=$((n + 1))
 done <<EOF
 $sites
@@ -173,8 +201,8 @@ slots() {
     echo 'hist:keys=common_pid,queue:q=queue:v=value:at=base+bytes-skipped*64:slot=value-skipped:'\
 "wrapped=end+bytes-skipped*64:t=common_timestamp:clock=mono:size=16384:onchange(\$t).trace($slot,\$q,\$v,\$at,\$slot,\$wrapped)" \
         >$i/events/synthetic/$ring/trigger || return
-    add "e:$group/@PACKETS_EVENT@ synthetic.$slot queue=\$queue:x64 value=\$value:u64$(packets at)" &&
-        add "e:$group/@WRAPPED@ synthetic.$slot queue=\$queue:x64 value=\$value:u64$(packets wrapped) if slot < @LAST@"
+    add "e:$group/@PACKETS_EVENT@ synthetic.$slot queue=\$queue:x64 value=\$value:u64$(packets at) write=+u@WRITE@(\$queue):u64 read=+u@READ@(\$queue):u64" &&
+        add "e:$group/@WRAPPED@ synthetic.$slot queue=\$queue:x64 value=\$value:u64$(packets wrapped) write=+u@WRITE@(\$queue):u64 read=+u@READ@(\$queue):u64 if slot < @LAST@"
 }
 
 # The ioctls of KFD and DRM devices, with their arguments before and after.
@@ -182,11 +210,11 @@ ioctls() {
     done=${group}_ioctl
     ours='(cmd & 0x4000) && !(cmd & 0x9000)'
     add "s:$done u64 cmd; u64 arg; s64 ret" || return
-    echo "hist:keys=common_pid:cmd=cmd:arg=arg:size=16384 if $ours" >$i/events/syscalls/sys_enter_ioctl/trigger || return
+    echo "hist:keys=common_pid:cmd=cmd:arg=arg:size=16384" >$i/events/syscalls/sys_enter_ioctl/trigger || return
     echo "hist:keys=common_pid:ret=ret:c=\$cmd:a=\$arg:size=16384:"\
 "onmatch(syscalls.sys_enter_ioctl).trace($done,\$c,\$a,\$ret)" >$i/events/syscalls/sys_exit_ioctl/trigger || return
     add "e:$group/@IOCTL_ENTER@ syscalls.sys_enter_ioctl fd=\$fd:u32 cmd=\$cmd:x32 arg=\$arg:x64$(argument) if $ours" &&
-        add "e:$group/@IOCTL_EXIT@ synthetic.$done cmd=\$cmd:x32 arg=\$arg:x64 ret=\$ret:s64$(argument)"
+        add "e:$group/@IOCTL_EXIT@ synthetic.$done cmd=\$cmd:x32 arg=\$arg:x64 ret=\$ret:s64$(argument) if $ours"
 }
 
 if slots; then
@@ -203,18 +231,6 @@ fi
 [ -d $i/events/gpu_scheduler ] || captured=${captured%%kernel_rings*}${captured#*kernel_rings}
 
 echo "@HEADER@@FORMAT@: $captured" >&3
-cat $i/trace_pipe >&3 &
-reader=$!
-
-# Another process removes everything if this one is killed.
-script=$$
-(
-    trap '' HUP INT QUIT TERM
-    trap - EXIT
-    while runs $script; do sleep 1; done
-    [ ! -d "$i" ] || end
-) </dev/null >/dev/null 2>&1 3>&- &
-guardian=$!
 
 # Every event that has a trigger is enabled, too: where the kernel discards an event, it forgets the time before it, and later ones
 # have wrong times. task_newtask shows which process a new thread belongs to.
@@ -226,20 +242,25 @@ for event in @DRIVER_EVENTS@; do
     [ ! -e "$i/events/amdgpu/$event/enable" ] || echo 1 >"$i/events/amdgpu/$event/enable"
 done
 
-"$@" 3>&-
+# In a process of its own, in which no function of this script has the name of a program.
+(exec "$@") 3>&-
 status=$?
 
 echo 0 >$i/events/enable
 # Events come in the order of their times. So everything was read when the last one is there.
 echo '@END@' >$i/trace_marker
+written=0
 tries=0
-until tail -c 4096 /proc/$$/fd/3 | grep -q @END@ || [ $tries -ge 60 ]; do
-    sleep 1
+until tail -c 4096 /proc/$$/fd/3 | grep -q @END@; do
+    before=$written
+    written=$(wc -c </proc/$$/fd/3)
+    [ "$written" = "$before" ] || tries=0
+    [ $tries -lt 10 ] || fail "$out lacks the last events: is its disk full?"
     tries=$((tries + 1))
+    sleep 1
 done
-kill -KILL $guardian
-kill $reader
-wait $reader $guardian 2>/dev/null
+kill -KILL $guardian $reader
+wait $guardian $reader 2>/dev/null
 reader=
 echo "$me: wrote $out; read it with: tracer import $out" >&2
 exit $status

@@ -6,17 +6,18 @@
 use std::collections::HashMap;
 
 use tracer_common::aql::{PACKET_LEN, Packet};
-use tracer_common::queue::MAX_PACKETS;
+use tracer_common::queue::{MAX_PACKETS, WRITE_DISPATCH_ID};
 use tracer_core::event::{Doorbell, Event, Origin, Packets};
 use tracer_core::script::PACKETS_PER_DOORBELL;
 
 use super::{fields, number, numbers, origin};
 use crate::event_line::EventLine;
 
-/// The time after which no packets follow a doorbell, ns. A thread may lose its processor in between.
-const FOLLOWS_NS: u64 = 10_000_000_000;
+/// The time after which no packets follow a doorbell, ns. A thread may lose its processor in between. The model keeps a queue that
+/// has ended for longer.
+const FOLLOWS_NS: u64 = 500_000_000;
 /// Most doorbells that wait for their packets.
-const MAX_OPEN: usize = 1 << 10;
+const MAX_OPEN: usize = 1 << 8;
 /// Most queues. Those beyond it begin with each doorbell.
 const MAX_QUEUES: usize = 1 << 16;
 
@@ -39,6 +40,9 @@ struct Queue {
     ring_packets: u32,
     read_index: u64,
     write_index: u64,
+    /// The indexes after the slots were read.
+    write_after: u64,
+    read_after: u64,
 }
 
 impl Queue {
@@ -54,6 +58,8 @@ struct Known {
     /// Nothing is claimed of lower indexes.
     first: u64,
     write_index: u64,
+    /// Whether its creation is in the text.
+    is_created: bool,
 }
 
 /// The doorbells so far.
@@ -80,6 +86,8 @@ impl Doorbells {
                 ring_packets,
                 read_index: read_index?,
                 write_index: write_index?,
+                write_after: write_index?,
+                read_after: read_index?,
             })
         };
         let rung = Rung {
@@ -105,7 +113,7 @@ impl Doorbells {
         wrapped: bool,
         out: &mut impl FnMut(&Event<'_>),
     ) -> Result<(), String> {
-        let [value, handle] = numbers(line.body, ["value", "queue"]);
+        let [value, handle, write_after, read_after] = numbers(line.body, ["value", "queue", "write", "read"]);
         let value = value.ok_or("it has no value")?;
         let thread = |rung: &Rung| rung.origin.tid == line.tid && rung.value == value;
         let of_queue = |rung: &Rung| rung.queue.map(|queue| queue.handle) == handle;
@@ -113,7 +121,9 @@ impl Doorbells {
             return Err("its doorbell is not in the text".to_owned());
         };
         let rung = &mut self.open[at];
-        let Some(queue) = rung.queue else { return Ok(()) };
+        let Some(queue) = &mut rung.queue else { return Ok(()) };
+        queue.write_after = queue.write_after.max(write_after.unwrap_or(0));
+        queue.read_after = queue.read_after.max(read_after.unwrap_or(0));
         let in_first = queue.slot(value) + 1;
         for (before, packet) in read(line.body).into_iter().enumerate() {
             let is_here = (before as u64) < in_first;
@@ -122,11 +132,34 @@ impl Doorbells {
                 rung.slots[before] = rung.slots[before].or(packet);
             }
         }
-        if rung.slots.iter().all(Option::is_some) {
+        let there = value.saturating_add(1).min(u64::from(queue.ring_packets));
+        let is_whole = (0..there).zip(&rung.slots).all(|(_, slot)| slot.is_some());
+        if is_whole {
             let rung = self.open.remove(at);
             self.hand_over(&rung, out);
         }
         Ok(())
+    }
+
+    /// Notes that a process created a queue with this write index, which begins at index 0.
+    pub fn begin(&mut self, pid: u32, write_pointer: u64) {
+        let handle = write_pointer.wrapping_sub(WRITE_DISPATCH_ID as u64);
+        let begun = Known {
+            first: 0,
+            write_index: 0,
+            is_created: true,
+        };
+        if self.known.len() < MAX_QUEUES || self.known.contains_key(&(pid, handle)) {
+            self.known.insert((pid, handle), begun);
+        }
+    }
+
+    /// Passes on the doorbells of a process, because one of its queues is about to end.
+    pub fn flush(&mut self, pid: u32, out: &mut impl FnMut(&Event<'_>)) {
+        while let Some(at) = self.open.iter().position(|rung| rung.origin.pid == pid) {
+            let rung = self.open.remove(at);
+            self.hand_over(&rung, out);
+        }
     }
 
     /// Passes on the doorbells for which nothing follows this line. It may have `packets` of one.
@@ -194,11 +227,12 @@ impl Doorbells {
     fn known(&mut self, rung: &Rung, queue: &Queue) -> Known {
         let key = (rung.origin.pid, queue.handle);
         let found = self.known.get(&key).copied();
-        // A write index never goes back: another queue has its place.
-        let same = found.filter(|known| queue.write_index >= known.write_index);
+        // A write index never goes back: another queue has its place, whose creation is not in the text.
+        let same = found.filter(|known| known.is_created || queue.write_index >= known.write_index);
         let known = Known {
             first: same.map_or_else(|| queue.read_index.min(rung.value), |known| known.first),
             write_index: queue.write_index,
+            is_created: same.is_some_and(|known| known.is_created),
         };
         if found.is_some() || self.known.len() < MAX_QUEUES {
             self.known.insert(key, known);
@@ -219,9 +253,9 @@ fn pass_on(rung: &Rung, queue: &Queue, first: u64, out: &mut impl FnMut(&Event<'
     }
     packets[..filled].reverse();
     if filled > 0 {
-        let limit = queue
-            .write_index
-            .min(queue.read_index.saturating_add(u64::from(queue.ring_packets)));
+        // A producer that has reserved beyond the ring waits.
+        let limit = queue.read_after.saturating_add(u64::from(queue.ring_packets));
+        let limit = limit.min(queue.write_after);
         let indexes = (queue.read_index, limit);
         let packets = &packets[..filled];
         out(&Event::Packets(Packets {

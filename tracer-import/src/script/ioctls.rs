@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tracer_common::kfd;
+use tracer_common::kfd::{self, QueueType, create_queue};
 use tracer_common::record::IOCTL_ARG_LEN;
 use tracer_core::event::{Event, Ioctl, Origin};
 
@@ -60,6 +60,16 @@ struct Entered {
 }
 
 impl Entered {
+    /// Returns the address of the write index of the AQL queue that it creates, if it creates one.
+    fn created(&self) -> Option<u64> {
+        let is_create = kfd::ioc_type(self.cmd) == kfd::IOC_TYPE_KFD && kfd::ioc_nr(self.cmd) == kfd::NR_CREATE_QUEUE;
+        let bytes = self.argument.for_command(self.cmd).filter(|_| is_create)?;
+        let half = bytes.get(create_queue::QUEUE_TYPE..)?.first_chunk()?;
+        let word = bytes.get(create_queue::WRITE_POINTER..)?.first_chunk()?;
+        let kind = QueueType::from_raw(u32::from_le_bytes(*half));
+        (!kind.is_sdma()).then(|| u64::from_le_bytes(*word))
+    }
+
     fn event<'a>(&'a self, exit_ns: u64, ret: Option<i64>, after: Option<&'a Argument>) -> Event<'a> {
         Event::Ioctl(Ioctl {
             origin: self.origin,
@@ -106,34 +116,48 @@ impl Ioctls {
         }
         if let Some(before) = self.open.insert(line.tid, entered) {
             // Its exit is missing.
+            self.missing += 1;
             out(&before.event(line.time_ns, None, None));
         }
         Ok(())
     }
 
-    /// Takes an exit.
+    /// Takes an exit. Returns the address of the write index of the AQL queue that the ioctl created, if it created one.
     ///
     /// # Errors
     /// Says what the line lacks.
-    pub fn exit(&mut self, line: &EventLine<'_>, out: &mut impl FnMut(&Event<'_>)) -> Result<(), String> {
+    pub fn exit(&mut self, line: &EventLine<'_>, out: &mut impl FnMut(&Event<'_>)) -> Result<Option<u64>, String> {
         let [cmd, address] = numbers(line.body, ["cmd", "arg"]);
         let ret = fields(line.body).find(|(name, _)| *name == "ret");
         let ret: i64 = ret.and_then(|(_, ret)| ret.parse().ok()).ok_or("it has no result")?;
-        let is_it = |entered: &Entered| (Some(u64::from(entered.cmd)), Some(entered.address)) == (cmd, address);
+        let is_it = |entered: &Entered| {
+            let same = (Some(u64::from(entered.cmd)), Some(entered.address)) == (cmd, address);
+            same && line.pid.is_none_or(|pid| pid == entered.origin.pid)
+        };
         match self.open.remove(&line.tid) {
             Some(entered) if is_it(&entered) => {
                 out(&entered.event(line.time_ns, Some(ret), Some(&Argument::of(line.body))));
+                return Ok(entered.created().filter(|_| ret == 0));
             }
             other => {
                 let cmd = cmd.unwrap_or_default() as u32;
                 let is_ours = [kfd::IOC_TYPE_KFD, kfd::IOC_TYPE_DRM].contains(&kfd::ioc_type(cmd));
                 self.missing += u64::from(is_ours);
                 if let Some(entered) = other {
+                    self.missing += 1;
                     out(&entered.event(line.time_ns, None, None));
                 }
             }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Returns whether a thread is about to destroy a queue.
+    pub fn destroys_queue(&self, tid: u32) -> bool {
+        let destroys = |entered: &Entered| {
+            kfd::ioc_type(entered.cmd) == kfd::IOC_TYPE_KFD && kfd::ioc_nr(entered.cmd) == kfd::NR_DESTROY_QUEUE
+        };
+        self.open.get(&tid).is_some_and(destroys)
     }
 
     /// Passes on the ioctls that did not end, as calls without a result.

@@ -244,8 +244,14 @@ fn losses_are_counted() {
     assert_eq!(out, []);
     // The entry of the ioctl, and the end of the text; and packets without their doorbell.
     assert_eq!((found.lost, found.malformed_total), (2, 1));
+    // The exit of the first ioctl.
+    let enter = |time| line(time, "tracer_ioctl_enter: (x) fd=3 cmd=0x80084b01 arg=0x10 w0=0x1");
+    let (_, found) = import(&[HEADER, &enter("000001"), &enter("000002"), END]);
+    assert_eq!((found.lost, found.malformed_total), (1, 0));
     let (_, found) = import(&[&HEADER.replace(" 1:", " 2:"), END]);
     assert_eq!((found.malformed_total, found.captured), (1, None));
+    let (out, _) = import(&[&HEADER.replace(" 1:", " 2:"), &doorbell("000001", 0, 1, 0), END]);
+    assert_eq!(out, [], "nothing is read by the rules of another format");
 }
 
 #[test]
@@ -260,6 +266,37 @@ fn the_first_line_says_what_was_captured() {
         (found.kind, found.captured),
         (Some(Kind::Events), Some(captured.to_vec()))
     );
+}
+
+/// The slots were read a moment later: by then other threads had filled the ring again.
+#[test]
+fn slots_count_as_of_the_time_at_which_they_were_read() {
+    let later = slots("000002", "tracer_packets", 9) + " write=40 read=12";
+    let lines = [HEADER, &doorbell("000001", 9, 10, 9), &later, END];
+    let mut limits = Vec::new();
+    let mut importer = Importer::new();
+    for line in lines {
+        importer.line(line.as_bytes(), &mut |event| {
+            if let Event::Packets(walk) = event {
+                limits.push((walk.read_index, walk.write_index));
+            }
+        });
+    }
+    // At most a ring beyond the read index of then: the slot of packet 9 can have packet 25.
+    assert_eq!(limits, [(9, 28)]);
+}
+
+/// Nothing follows it that would show that its packets are whole.
+#[test]
+fn a_doorbell_comes_before_the_end_of_its_queue() {
+    let destroy = "cmd=0xc0084b03 arg=0x10";
+    let lines = [
+        doorbell("000001", 9, 10, 9),
+        line("000002", &format!("tracer_ioctl_enter: (x) fd=3 {destroy} w0=0x1")).replace("app-7 ", "app-8 "),
+        line("000003", &format!("tracer_ioctl_exit: (x) {destroy} ret=0 w0=0x1")).replace("app-7 ", "app-8 "),
+    ];
+    let out = text(&lines);
+    assert!(matches!(out[..], [Out::Rang(..), Out::Ioctl(..)]), "{out:?}");
 }
 
 /// ftrace does not know the process of a thread that it has not seen on a processor yet.

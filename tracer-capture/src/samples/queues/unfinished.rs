@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tracer_core::event::Event;
 
-use super::{PATIENCE, Queues, Rung};
+use super::{MAX_QUEUES, PATIENCE, Queues, Rung};
 use crate::decode::fetch::Fetch;
 
 /// The time after which a queue is read again.
@@ -35,6 +35,9 @@ impl Queues {
             self.unfinished.remove(&rung.key());
             return;
         }
+        if self.unfinished.len() >= MAX_QUEUES && !self.unfinished.contains_key(&rung.key()) {
+            self.unfinished.clear();
+        }
         let pause = pause.clamp(FIRST_PAUSE, LONGEST_PAUSE);
         let due = Instant::now() + pause;
         self.unfinished.insert(
@@ -50,27 +53,40 @@ impl Queues {
 
     /// Reads the queues again that are due, and hands over their packets, as those of the last doorbell.
     pub(super) fn read_due(&mut self, now: Instant, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
-        let is_due = |unfinished: &&Unfinished| unfinished.due <= now;
-        let mut due: Vec<Unfinished> = self.unfinished.values().filter(is_due).copied().collect();
-        due.sort_by_key(|unfinished| unfinished.rung.origin.time_ns);
-        let started = Instant::now();
-        for unfinished in due {
-            if started.elapsed() < PATIENCE {
-                self.read_again(&unfinished, memory, sink);
-            }
-        }
+        self.read_those(|_, unfinished| unfinished.due <= now, memory, sink);
     }
 
-    /// Reads the queues of a process for the last time, because one of them ends.
+    /// Reads the queues of a process again, because one of them ends.
     pub fn finish(&mut self, pid: u32, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
-        let of_process = self.unfinished.extract_if(|(of, _), _| *of == pid);
-        let mut left: Vec<Unfinished> = of_process.map(|(_, unfinished)| unfinished).collect();
-        left.sort_by_key(|unfinished| unfinished.rung.origin.time_ns);
-        let started = Instant::now();
-        for unfinished in left {
-            if started.elapsed() < PATIENCE {
-                self.read_again(&unfinished, memory, sink);
-                self.unfinished.remove(&unfinished.rung.key());
+        self.read_those(|of, _| of == pid, memory, sink);
+    }
+
+    /// Reads all queues again, because the recording ends.
+    pub fn finish_all(&mut self, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
+        self.read_those(|_, _| true, memory, sink);
+    }
+
+    /// Reads these queues again, those first that are due first.
+    fn read_those(
+        &mut self,
+        is_it: impl Fn(u32, &Unfinished) -> bool,
+        memory: &mut impl Fetch,
+        sink: &mut impl FnMut(&Event<'_>),
+    ) {
+        if self.unfinished.is_empty() {
+            return;
+        }
+        let those = self.unfinished.iter().filter(|((pid, _), one)| is_it(*pid, one));
+        let mut those: Vec<Unfinished> = those.map(|(_, one)| *one).collect();
+        those.sort_by_key(|one| (one.rung.origin.pid, one.due));
+        let mut turn = (0, Instant::now());
+        for one in those {
+            // A process can delay each read of its memory.
+            if turn.0 != one.rung.origin.pid {
+                turn = (one.rung.origin.pid, Instant::now());
+            }
+            if turn.1.elapsed() < PATIENCE {
+                self.read_again(&one, memory, sink);
             }
         }
     }
