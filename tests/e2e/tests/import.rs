@@ -231,7 +231,7 @@ fn a_log_without_packets_is_refused() {
 /// GPU, and what the simulator logged.
 #[test]
 fn the_output_of_the_recipe_for_bpftrace_equals_the_truth() {
-    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/bpftrace-0.17");
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/bpftrace-0.17");
     let dir = folder();
     fs::copy(recorded.join("truth.jsonl"), dir.path().join("truth.jsonl")).expect("a copy");
     let output = Command::new(place::programs().join("tracer"))
