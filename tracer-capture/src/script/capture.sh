@@ -75,16 +75,24 @@ space=@GROUP@${space%]}
 group=${space}_$$
 i=$t/instances/$group
 
+# Stops a group's events, triggers first.
+stop() {
+    for event in "$t/instances/$1/events/$1"/tracer_[ipw]*/enable; do
+        [ ! -e "$event" ] || echo 0 >"$event"
+    done
+    for trigger in "$t/instances/$1/events/$1"/*/trigger "$t/instances/$1/events/synthetic/$1"*/trigger \
+        "$t/instances/$1/events/syscalls/sys_exit_ioctl/trigger" "$t/instances/$1/events/syscalls/sys_enter_ioctl/trigger"; do
+        [ ! -e "$trigger" ] || grep '^hist:' "$trigger" | while IFS= read -r line; do
+            echo "!${line% \[*}" >"$trigger"
+        done
+    done
+    echo 0 >"$t/instances/$1/events/enable"
+} 2>/dev/null
+
 # Removes a group, newest definitions first: later ones read those before them.
 remove() {
     [ ! -d "$t/instances/$1" ] || {
-        echo 0 >"$t/instances/$1/events/enable"
-        for trigger in "$t/instances/$1/events/synthetic/$1"*/trigger "$t/instances/$1/events/$1"/*/trigger \
-            "$t/instances/$1/events/syscalls/sys_exit_ioctl/trigger" "$t/instances/$1/events/syscalls/sys_enter_ioctl/trigger"; do
-            [ ! -e "$trigger" ] || grep '^hist:' "$trigger" | while IFS= read -r line; do
-                echo "!${line% \[*}" >"$trigger"
-            done
-        done
+        stop "$1"
         # Its reader may still be about to end.
         tries=0
         until rmdir "$t/instances/$1" || [ $tries -ge 10 ]; do
@@ -144,6 +152,12 @@ script=$$
 ) </dev/null >/dev/null 2>&1 3>&- &
 guardian=$!
 
+# Every event that has a trigger is enabled before it: where the kernel discards an event, it forgets the time before it, and
+# later ones have wrong times. Linux 7.2 hangs in the reader if nothing but a discarded event is left.
+enable() {
+    echo 1 >"$i/events/$1/enable"
+}
+
 add() {
     echo "$1" >>$t/dynamic_events
 }
@@ -194,6 +208,7 @@ slots() {
     slot=${group}_slot
     add "s:$ring u64 queue; u64 value; u64 base; u64 end; u64 bytes; u64 skipped" &&
         add "s:$slot u64 queue; u64 value; u64 at; u64 slot; u64 wrapped" || return
+    enable synthetic/$ring && enable synthetic/$slot && enable $group || return
     for event in $i/events/$group/@DOORBELL@*; do
         echo 'hist:keys=common_pid,queue:q=queue:v=value:base=base:end=base+size*64:bytes=value*64:skipped=value/size*size:'\
 "t=common_timestamp:clock=mono:size=16384:onchange(\$t).trace($ring,\$q,\$v,\$base,\$end,\$bytes,\$skipped)" >$event/trigger || return
@@ -210,6 +225,7 @@ ioctls() {
     done=${group}_ioctl
     ours='(cmd & 0x4000) && !(cmd & 0x9000)'
     add "s:$done u64 cmd; u64 arg; s64 ret" || return
+    enable synthetic/$done && enable syscalls/sys_enter_ioctl && enable syscalls/sys_exit_ioctl || return
     echo "hist:keys=common_pid:cmd=cmd:arg=arg:size=16384" >$i/events/syscalls/sys_enter_ioctl/trigger || return
     echo "hist:keys=common_pid:ret=ret:c=\$cmd:a=\$arg:size=16384:"\
 "onmatch(syscalls.sys_enter_ioctl).trace($done,\$c,\$a,\$ret)" >$i/events/syscalls/sys_exit_ioctl/trigger || return
@@ -232,11 +248,9 @@ fi
 
 echo "@HEADER@@FORMAT@: $captured" >&3
 
-# Every event that has a trigger is enabled, too: where the kernel discards an event, it forgets the time before it, and later ones
-# have wrong times. task_newtask shows which process a new thread belongs to.
-for event in task/task_newtask syscalls/sys_enter_ioctl syscalls/sys_exit_ioctl "synthetic/${group}_ring" "synthetic/${group}_slot" \
-    "synthetic/${group}_ioctl" gpu_scheduler "$group"; do
-    [ ! -e "$i/events/$event/enable" ] || echo 1 >"$i/events/$event/enable" || fail "$event cannot be enabled"
+# task_newtask shows which process a new thread belongs to.
+for event in task/task_newtask gpu_scheduler "$group"; do
+    [ ! -e "$i/events/$event/enable" ] || enable "$event" || fail "$event cannot be enabled"
 done
 for event in @DRIVER_EVENTS@; do
     [ ! -e "$i/events/amdgpu/$event/enable" ] || echo 1 >"$i/events/amdgpu/$event/enable"
@@ -246,7 +260,7 @@ done
 (exec "$@") 3>&-
 status=$?
 
-echo 0 >$i/events/enable
+stop "$group"
 # Events come in the order of their times. So everything was read when the last one is there.
 echo '@END@' >$i/trace_marker
 written=0

@@ -125,9 +125,7 @@ pub fn a_printed_script_captures_what_a_recording_has(machine: &mut Machine) {
 /// A ring that wraps around, threads that share one, queues at addresses of former ones, and batches.
 pub fn each_workload_equals_its_truth(machine: &mut Machine) {
     if machine.kernel == "7.x" {
-        println!(
-            "not checked: one of some thirty captures hung this kernel at their end, for an unknown reason (docs/limitations.md)"
-        );
+        println!("not checked: captures by a former script hung this kernel (docs/limitations.md)");
         return;
     }
     let workloads: [&[&str]; 5] = [
