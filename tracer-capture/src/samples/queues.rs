@@ -380,21 +380,7 @@ impl Queues {
 
     /// Hands over a doorbell and its packets.
     fn hand_over(&self, rung: &Rung, sink: &mut impl FnMut(&Event<'_>)) {
-        let mut doorbell = Doorbell {
-            origin: rung.origin,
-            handle: 0,
-            value: rung.value,
-            first: 0,
-            end: 0,
-            read_index: 0,
-            write_index: 0,
-            ring_base: 0,
-            ring_packets: 0,
-            unreadable: true,
-            beyond: false,
-            proxy: false,
-            rung_end: None,
-        };
+        let mut doorbell = Doorbell::unreadable(rung.origin, rung.value);
         match rung.walk {
             Walk::NoDoorbell => return,
             Walk::Unread => {}

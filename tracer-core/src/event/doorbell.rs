@@ -45,6 +45,28 @@ pub struct Doorbell {
     pub rung_end: Option<u64>,
 }
 
+impl Doorbell {
+    /// Returns a doorbell of which only the value is known.
+    #[must_use]
+    pub fn unreadable(origin: Origin, value: u64) -> Self {
+        Self {
+            origin,
+            handle: 0,
+            value,
+            first: 0,
+            end: 0,
+            read_index: 0,
+            write_index: 0,
+            ring_base: 0,
+            ring_packets: 0,
+            unreadable: true,
+            beyond: false,
+            proxy: false,
+            rung_end: None,
+        }
+    }
+}
+
 /// Packets of a ring, as they were in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Packets<'a> {

@@ -132,9 +132,8 @@ impl Doorbells {
                 rung.slots[before] = rung.slots[before].or(packet);
             }
         }
-        let there = value.saturating_add(1).min(u64::from(queue.ring_packets));
-        let is_whole = (0..there).zip(&rung.slots).all(|(_, slot)| slot.is_some());
-        if is_whole {
+        let there = value.saturating_add(1).min(u64::from(queue.ring_packets)) as usize;
+        if rung.slots.iter().take(there).all(Option::is_some) {
             let rung = self.open.remove(at);
             self.hand_over(&rung, out);
         }
@@ -156,46 +155,31 @@ impl Doorbells {
 
     /// Passes on the doorbells of a process, because one of its queues is about to end.
     pub fn flush(&mut self, pid: u32, out: &mut impl FnMut(&Event<'_>)) {
-        while let Some(at) = self.open.iter().position(|rung| rung.origin.pid == pid) {
-            let rung = self.open.remove(at);
-            self.hand_over(&rung, out);
-        }
+        self.hand_over_those(|rung| rung.origin.pid == pid, out);
     }
 
     /// Passes on the doorbells for which nothing follows this line. It may have `packets` of one.
     pub fn advance(&mut self, line: &EventLine<'_>, packets: bool, out: &mut impl FnMut(&Event<'_>)) {
         let is_late = |rung: &Rung| line.time_ns.saturating_sub(rung.origin.time_ns) > FOLLOWS_NS;
         let goes_on = |rung: &Rung| !packets && rung.origin.tid == line.tid;
-        let is_over = |rung: &Rung| is_late(rung) || goes_on(rung);
-        while let Some(at) = self.open.iter().position(is_over) {
+        self.hand_over_those(|rung| is_late(rung) || goes_on(rung), out);
+    }
+
+    /// Passes on all doorbells.
+    pub fn finish(&mut self, out: &mut impl FnMut(&Event<'_>)) {
+        self.hand_over_those(|_| true, out);
+    }
+
+    /// Passes on these doorbells, in their order.
+    fn hand_over_those(&mut self, is_it: impl Fn(&Rung) -> bool, out: &mut impl FnMut(&Event<'_>)) {
+        while let Some(at) = self.open.iter().position(&is_it) {
             let rung = self.open.remove(at);
             self.hand_over(&rung, out);
         }
     }
 
-    /// Passes on all doorbells.
-    pub fn finish(&mut self, out: &mut impl FnMut(&Event<'_>)) {
-        for rung in std::mem::take(&mut self.open) {
-            self.hand_over(&rung, out);
-        }
-    }
-
     fn hand_over(&mut self, rung: &Rung, out: &mut impl FnMut(&Event<'_>)) {
-        let mut doorbell = Doorbell {
-            origin: rung.origin,
-            handle: 0,
-            value: rung.value,
-            first: 0,
-            end: 0,
-            read_index: 0,
-            write_index: 0,
-            ring_base: 0,
-            ring_packets: 0,
-            unreadable: true,
-            beyond: false,
-            proxy: false,
-            rung_end: None,
-        };
+        let mut doorbell = Doorbell::unreadable(rung.origin, rung.value);
         if let Some(queue) = rung.queue {
             let known = self.known(rung, &queue);
             let size = u64::from(queue.ring_packets);

@@ -51,7 +51,7 @@ impl Queues {
         );
     }
 
-    /// Reads the queues again that are due, and hands over their packets, as those of the last doorbell.
+    /// Reads the queues that are due. Their packets count as those of their last doorbells.
     pub(super) fn read_due(&mut self, now: Instant, memory: &mut impl Fetch, sink: &mut impl FnMut(&Event<'_>)) {
         self.read_those(|_, unfinished| unfinished.due <= now, memory, sink);
     }
