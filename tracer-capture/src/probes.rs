@@ -217,24 +217,44 @@ impl Prober {
 
     /// Loads every program that the kernel accepts, and reports the result for each.
     pub fn load_each(mut ebpf: Ebpf, multi: Multi) -> (Self, Vec<LoadedProgram>) {
-        let mut programs = Vec::new();
-        for (name, program) in ebpf.programs_mut().filter(|(name, _)| !multi.has(name)) {
-            let loaded = match program {
-                Program::UProbe(p) => p.load(),
-                Program::TracePoint(p) => p.load(),
-                Program::RawTracePoint(p) => p.load(),
-                // Kernels without kprobes have none of the functions either, so these programs are loaded when one is attached.
-                _ => Ok(()),
-            };
-            programs.push(LoadedProgram {
-                name: name.to_owned(),
-                verified: program.info().ok().and_then(|info| info.verified_instruction_count()),
-                refused: loaded.err().map(|error| refused(name, &error)),
+        // The kernel checks programs on several processors at once.
+        let programs = thread::scope(|scope| {
+            let wanted = ebpf.programs_mut().filter(|(name, _)| !multi.has(name));
+            let threads: Vec<_> = wanted
+                .map(|(name, program)| (name, scope.spawn(move || load(name, program))))
+                .collect();
+            let joined = threads.into_iter().map(|(name, thread)| {
+                thread.join().unwrap_or_else(|_| LoadedProgram {
+                    name: name.to_owned(),
+                    verified: None,
+                    refused: Some(CaptureError::Refused {
+                        program: name.to_owned(),
+                        reason: "loading it panicked".to_owned(),
+                    }),
+                })
             });
-        }
+            joined.collect()
+        });
         let attached = Vec::new();
         let backend = Backend::Ebpf(Programs { ebpf, multi, attached });
         (Self::of(backend), programs)
+    }
+
+    /// Loads only these programs of uprobes, if `multi` does not have them.
+    ///
+    /// # Errors
+    /// Fails with [`CaptureError::Refused`] and the verifier's message.
+    pub fn load_uprobes(mut ebpf: Ebpf, multi: Multi, programs: &[&str]) -> Result<Self, CaptureError> {
+        for (name, program) in ebpf.programs_mut() {
+            if let Program::UProbe(p) = program
+                && programs.contains(&name)
+                && !multi.has(name)
+            {
+                p.load().map_err(|error| refused(name, &error))?;
+            }
+        }
+        let attached = Vec::new();
+        Ok(Self::of(Backend::Ebpf(Programs { ebpf, multi, attached })))
     }
 
     /// Attaches probes that write samples, instead of programs.
@@ -428,6 +448,22 @@ impl Prober {
             None => &mut self.links,
         };
         links.0.append(&mut new.0);
+    }
+}
+
+/// Loads one program into the kernel.
+fn load(name: &str, program: &mut Program) -> LoadedProgram {
+    let loaded = match program {
+        Program::UProbe(p) => p.load(),
+        Program::TracePoint(p) => p.load(),
+        Program::RawTracePoint(p) => p.load(),
+        // Kernels without kprobes have none of the functions either, so these programs are loaded when one is attached.
+        _ => Ok(()),
+    };
+    LoadedProgram {
+        name: name.to_owned(),
+        verified: program.info().ok().and_then(|info| info.verified_instruction_count()),
+        refused: loaded.err().map(|error| refused(name, &error)),
     }
 }
 

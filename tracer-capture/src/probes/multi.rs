@@ -11,6 +11,7 @@ use std::{
     ffi::CStr,
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+    thread,
 };
 
 use aya::{Ebpf, maps::Map};
@@ -95,6 +96,8 @@ struct Loaded {
 impl Multi {
     /// Loads programs of the object whose maps are those of `ebpf`, which must still have all of them.
     ///
+    /// The first of the programs, which should be small, shows whether the kernel has such links.
+    ///
     /// # Errors
     /// Fails with the kernel's error, or if a part of the object is not understood.
     pub fn load(object: &[u8], ebpf: &Ebpf, programs: &[&'static str]) -> io::Result<Self> {
@@ -115,22 +118,36 @@ impl Multi {
             .relocate_maps(maps.into_iter(), &sections)
             .map_err(io::Error::other)?;
         object.relocate_calls(&sections).map_err(io::Error::other)?;
-        let mut loaded = Self::default();
-        for &name in programs {
-            let described = object.programs.get(name).and_then(|program| {
-                let code = object.functions.get(&program.function_key())?;
-                Some((program, code))
-            });
-            let (program, code) =
-                described.ok_or_else(|| io::Error::other(format!("the object has no program {name}")))?;
+        let prepared = programs.iter().map(|&name| {
+            let program = object.programs.get(name);
+            let code = program.and_then(|program| object.functions.get(&program.function_key()));
+            let (program, code) = program
+                .zip(code)
+                .ok_or_else(|| io::Error::other(format!("the object has no program {name}")))?;
             let returns = matches!(program.section, aya_obj::ProgramSection::URetProbe { .. });
+            Ok((name, code, returns))
+        });
+        let prepared: Vec<_> = prepared.collect::<io::Result<_>>()?;
+        let load = |&(name, code, returns): &(&'static str, &aya_obj::Function, bool)| {
             let program = load(name, &object.license, code, btf.as_ref())?;
-            loaded.programs.insert(name, Loaded { program, returns });
-            // Without links, no other program is loaded in vain.
-            if loaded.programs.len() == 1 {
-                loaded.has_links(name)?;
-            }
+            io::Result::Ok((name, Loaded { program, returns }))
+        };
+        let mut loaded = Self::default();
+        // Without links, no other program is loaded in vain.
+        if let Some(first) = prepared.first() {
+            loaded.programs.extend([load(first)?]);
+            loaded.has_links(first.0)?;
         }
+        // The kernel checks programs on several processors at once.
+        let others = thread::scope(|scope| {
+            let threads: Vec<_> = prepared.iter().skip(1).map(|one| scope.spawn(|| load(one))).collect();
+            let joined = threads.into_iter().map(|thread| {
+                let panicked = |_| Err(io::Error::other("loading a program panicked"));
+                thread.join().unwrap_or_else(panicked)
+            });
+            joined.collect::<io::Result<Vec<_>>>()
+        });
+        loaded.programs.extend(others?);
         Ok(loaded)
     }
 

@@ -104,14 +104,14 @@ pub(super) fn load(
     })
 }
 
-/// The programs of uprobes.
+/// The programs of uprobes; the first one is small.
 const UPROBES: [&str; 11] = [
+    "hsa_queue_enter",
     "api_enter",
     "api_return",
     "code_object",
     "doorbell",
     "doorbell_by_signal",
-    "hsa_queue_enter",
     "hsa_queue_enter_described",
     "hsa_queue_return",
     "reserve",
