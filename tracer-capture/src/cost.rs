@@ -3,6 +3,7 @@
 //! A program that only counts is attached to functions of this very binary, each a few instructions long; they are called with and
 //! without it. The difference is the least that each doorbell pays.
 
+mod doorbell;
 mod sample;
 
 use std::{
@@ -18,6 +19,7 @@ use aya::maps::{MapData, PerCpuArray};
 use serde::Serialize;
 use tracer_core::family::Family;
 
+pub use doorbell::{DoorbellCost, measure as measure_doorbell};
 use sample::Sample;
 
 use crate::{

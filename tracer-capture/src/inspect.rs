@@ -21,7 +21,7 @@ use std::{
 
 use serde::Serialize;
 
-pub use crate::cost::{Cost, Kind};
+pub use crate::cost::{Cost, DoorbellCost, Kind};
 use crate::{backend, cost};
 pub use driver::{Driver, Events, Function, State};
 pub use features::Features;
@@ -61,6 +61,8 @@ pub struct Inspection {
     pub libraries: Vec<Library>,
     /// The cost of a uprobe.
     pub uprobe_cost: Cost,
+    /// The cost of a recorded doorbell.
+    pub doorbell_cost: DoorbellCost,
 }
 
 /// Why this process cannot capture in a way; `None` if it can.
@@ -81,14 +83,14 @@ pub fn inspect(options: &Options) -> Inspection {
     let mut driver = driver::read(&kernel.release);
     // This has a thread of its own: it may need its own mount namespace to see tracefs, which ends with the thread.
     let tried = thread::scope(|scope| scope.spawn(try_out).join());
-    let (programs, events, uprobe_cost) = tried.unwrap_or_else(|_| {
+    let (programs, events, uprobe_cost, doorbell_cost) = tried.unwrap_or_else(|_| {
         let error = "loading the eBPF programs panicked; run again with RUST_BACKTRACE=1";
         let programs = Programs {
             error: Some(error.to_owned()),
             ..Programs::default()
         };
         let events = Events::of(Err("the search for them failed".to_owned()));
-        (programs, events, Cost::default())
+        (programs, events, Cost::default(), DoorbellCost::default())
     });
     driver.events = events;
     let libraries = if options.libraries.is_empty() {
@@ -112,6 +114,7 @@ pub fn inspect(options: &Options) -> Inspection {
             .map(|(path, by)| libraries::inspect(path, by, options.debuginfod, &uprobe_cost))
             .collect(),
         uprobe_cost,
+        doorbell_cost,
     }
 }
 
@@ -122,11 +125,18 @@ fn modules_in(folder: &Path) -> Vec<String> {
     there.map(str::to_owned).collect()
 }
 
-fn try_out() -> (Programs, Events, Cost) {
+fn try_out() -> (Programs, Events, Cost, DoorbellCost) {
     let (programs, events, mut loaded) = programs::load();
     let cost = match &mut loaded {
         Some(loaded) => cost::measure(&mut loaded.prober, loaded.hits.as_ref()),
         None => Cost::failed("the programs can't be loaded"),
     };
-    (programs, events, cost)
+    // Without the programs that only `doctor` attaches.
+    let has_programs = loaded.take().is_some();
+    let doorbell = if has_programs {
+        cost::measure_doorbell()
+    } else {
+        DoorbellCost::failed("the programs can't be loaded")
+    };
+    (programs, events, cost, doorbell)
 }

@@ -126,6 +126,12 @@ fn every_program_loads_and_uprobes_of_each_kind_are_measured() {
             );
         }
     }
+    // The programs of a recording, which did their work: an error says that they did not.
+    let cost = &found["doorbell_cost"];
+    println!("{cost}");
+    assert_eq!(cost["error"], Value::Null);
+    let ns = |name: &str| cost[name].as_u64().unwrap();
+    assert!(ns("empty_ns") > 0 && ns("doorbell_ns") > ns("empty_ns") && ns("reserve_ns") > ns("empty_ns"));
 }
 
 #[test]

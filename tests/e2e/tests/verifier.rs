@@ -85,6 +85,7 @@ fn load_all(object: Object, api: Api, system: u32) {
         "driver_event_move",
         "driver_event_run",
         "driver_return",
+        "empty",
         "hsa_queue_enter",
         "hsa_queue_enter_described",
         "hsa_queue_return",

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tracer_capture::{
-    inspect::{Answer, Cost, Gpus, Inspection, Library, Site, Verdict},
+    inspect::{Answer, Cost, DoorbellCost, Gpus, Inspection, Library, Site, Verdict},
     kernel::kfd_proc::{Process, Queue},
 };
 
@@ -29,6 +29,7 @@ pub fn write(inspection: &Inspection, verdict: &Verdict) -> String {
         out.item("library", "no HSA runtime was found; name one with --library FILE");
     }
     cost(&mut out, &inspection.uprobe_cost);
+    doorbell_cost(&mut out, &inspection.doorbell_cost);
     conclusion(&mut out.0, verdict);
     out.0
 }
@@ -168,6 +169,23 @@ fn cost(out: &mut Lines, cost: &Cost) {
             let error = kind.error.as_deref().unwrap_or("unknown");
             out.more(format_args!("{:<8} not measured: {error}", kind.instruction));
         }
+    }
+}
+
+fn doorbell_cost(out: &mut Lines, cost: &DoorbellCost) {
+    if let Some(error) = &cost.error {
+        return out.item("doorbells", format_args!("not measured: {error}"));
+    }
+    let doorbells = cost.doorbells;
+    let text = format!("ns that recording adds ({doorbells} doorbells each, fastest round)");
+    out.item("doorbells", text);
+    for (what, ns) in [
+        ("doorbell of one packet", cost.doorbell_ns),
+        ("each further packet", cost.packet_ns),
+        ("advance of the write index, with --detail full", cost.reserve_ns),
+        ("a program that does nothing, to compare", cost.empty_ns),
+    ] {
+        out.more(format_args!("{ns:>6}  {what}"));
     }
 }
 
