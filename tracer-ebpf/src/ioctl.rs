@@ -17,7 +17,7 @@ use tracer_common::{
 use crate::{
     doorbell, first_use,
     kernel::SYSCALL_ARGS,
-    maps::{Current, EVENTS, NO_WAKEUP, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, begin_epoch, lose},
     progress, sdma, user,
 };
 
@@ -98,6 +98,8 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
     }
     if let Err(error) = ENTERED.insert(current.key(), entered, 0) {
         lose(LossSource::IoctlMap, 1);
+        // It may be the creation of a queue.
+        begin_epoch();
         return Err(error);
     }
     Ok(())
@@ -174,6 +176,9 @@ pub fn leave(current: Current, ret: Option<i64>) {
     if ret == Some(0) {
         // SAFETY: as above.
         unsafe { begin_queue(current, &*entered) };
+    } else if ret.is_none() {
+        // It may have created a queue.
+        begin_epoch();
     }
     let _ = ENTERED.remove(key);
 }
