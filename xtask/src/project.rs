@@ -98,6 +98,11 @@ impl Project {
         self.cache.join("containers")
     }
 
+    /// Returns the folder of the programs with which `bench` compares tracer.
+    pub fn peers_dir(&self) -> PathBuf {
+        self.cache.join("peers")
+    }
+
     /// Returns the folder of virtual machines: tools, and one folder per kernel.
     pub fn vm_dir(&self) -> PathBuf {
         self.cache.join("vm")

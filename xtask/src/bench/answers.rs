@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 
+use super::process::{Need, run_for};
 use super::{Place, median};
 use crate::cmd;
 
@@ -16,16 +15,6 @@ const ROUNDS: usize = 3;
 /// The dispatches of each kernel, and the times from reserve to doorbell.
 const QUERY: &str = "select kernel, count(*) as n, min(time_ns) as first, max(time_ns) as last from dispatches \
                      group by kernel order by n desc";
-/// How often the memory of the process is looked at.
-const LOOK: Duration = Duration::from_millis(5);
-
-/// What a process needed.
-struct Need {
-    seconds: f64,
-    /// The peak of its resident memory, as the kernel counted it at the last look.
-    mib: f64,
-}
-
 pub fn report_seconds(place: &Place<'_>) -> Result<f64> {
     seconds(place, TEN, &report)
 }
@@ -70,14 +59,14 @@ fn seconds(place: &Place<'_>, dispatches: u64, of: &dyn Fn(&Place<'_>, u64) -> R
 fn report(place: &Place<'_>, dispatches: u64) -> Result<Need> {
     let mut tracer = Command::new(place.programs.join("tracer"));
     tracer.args(["report", "--no-pager"]).arg(trace(place, dispatches)?);
-    run(&mut tracer, &dispatches.to_string())
+    run_for(&mut tracer, &dispatches.to_string())
 }
 
 fn query(place: &Place<'_>, dispatches: u64) -> Result<Need> {
     let mut tracer = Command::new(place.programs.join("tracer"));
     tracer.arg("query").arg(trace(place, dispatches)?).arg(QUERY);
     // Four of ten dispatches are of the most frequent kernel.
-    run(&mut tracer, &(dispatches / 10 * 4).to_string())
+    run_for(&mut tracer, &(dispatches / 10 * 4).to_string())
 }
 
 /// Returns the folder of an invented trace. It is made once, unless its generator was built again.
@@ -99,51 +88,4 @@ fn trace(place: &Place<'_>, dispatches: u64) -> Result<PathBuf> {
         )?;
     }
     Ok(trace)
-}
-
-/// Runs a command, whose output must contain `expected`.
-fn run(command: &mut Command, expected: &str) -> Result<Need> {
-    let began = Instant::now();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start {command:?}"))?;
-    let status = format!("/proc/{}/status", child.id());
-    let mut kib = 0.0;
-    let watched = loop {
-        let peak = fs::read_to_string(&status).ok().and_then(|text| peak(&text));
-        kib = peak.unwrap_or(kib);
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        thread::sleep(LOOK);
-    };
-    let seconds = began.elapsed().as_secs_f64();
-    ensure!(watched.success(), "{command:?} failed ({watched})");
-    let printed = std::io::read_to_string(child.stdout.take().context("no output")?)?;
-    if !printed.contains(expected) {
-        bail!("{command:?} did not print {expected}:\n{printed}");
-    }
-    let mib = kib / 1024.0;
-    eprintln!("    {seconds:.2} s, {mib:.0} MiB");
-    Ok(Need { seconds, mib })
-}
-
-/// Returns the peak of the resident memory, in KiB.
-fn peak(status: &str) -> Option<f64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_peak_of_the_memory_is_found() {
-        assert_eq!(
-            super::peak("Name:\ttracer\nVmHWM:\t   85148 kB\nVmRSS:\t 9 kB\n"),
-            Some(85_148.0)
-        );
-        assert_eq!(super::peak("Name:\tzombie\n"), None);
-    }
 }

@@ -5,10 +5,15 @@
 
 mod answers;
 mod backends;
+mod burst;
+mod doorbell;
 mod mappings;
+mod process;
+mod recording;
 mod row;
 mod writer;
 
+use std::cell::OnceCell;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -34,7 +39,85 @@ pub struct Bench {
 }
 
 /// Every figure, in the order of the table.
-const BENCHMARKS: [Benchmark; 15] = [
+const BENCHMARKS: [Benchmark; 28] = [
+    Benchmark {
+        name: "doorbell program/empty program",
+        unit: "",
+        limit: Limit::AtMost(1.5),
+        measure: doorbell::against_empty,
+    },
+    Benchmark {
+        name: "each further packet of a doorbell",
+        unit: "ns",
+        limit: Limit::AtMost(50.0),
+        measure: doorbell::packet_ns,
+    },
+    Benchmark {
+        name: "burst: record/empty program",
+        unit: "",
+        limit: Limit::AtMost(1.4),
+        measure: burst::against_empty,
+    },
+    Benchmark {
+        name: "burst: record --detail full/empty program",
+        unit: "",
+        limit: Limit::AtMost(2.0),
+        measure: burst::full_against_empty,
+    },
+    Benchmark {
+        name: "burst: record/bpftrace",
+        unit: "",
+        limit: Limit::AtMost(1.0 / 30.0),
+        measure: burst::against_bpftrace,
+    },
+    Benchmark {
+        name: "burst: record/perf record",
+        unit: "",
+        limit: Limit::AtMost(1.0 / 8.0),
+        measure: burst::against_perf,
+    },
+    Benchmark {
+        name: "recorder, time of processors for 1M dispatches",
+        unit: "s",
+        limit: Limit::AtMost(0.6),
+        measure: recording::cpu_seconds,
+    },
+    Benchmark {
+        name: "recorder, memory",
+        unit: "MiB",
+        limit: Limit::AtMost(128.0),
+        measure: recording::memory,
+    },
+    Benchmark {
+        name: "trace, bytes per dispatch of a burst",
+        unit: "bytes",
+        limit: Limit::AtMost(6.0),
+        measure: recording::bytes_per_dispatch,
+    },
+    Benchmark {
+        name: "recorder, share of a processor if idle",
+        unit: "%",
+        limit: Limit::AtMost(0.1),
+        measure: recording::idle_percent,
+    },
+    Benchmark {
+        name: "record -- /bin/true, beyond the command",
+        unit: "ms",
+        limit: Limit::AtMost(150.0),
+        measure: recording::added_to_nothing,
+    },
+    Benchmark {
+        name: "tracer --version",
+        unit: "ms",
+        limit: Limit::AtMost(10.0),
+        measure: recording::version,
+    },
+    Benchmark {
+        name: "report of a small trace",
+        unit: "ms",
+        limit: Limit::AtMost(100.0),
+        measure: recording::small_report,
+    },
     Benchmark {
         name: "added per doorbell, eBPF",
         unit: "ns",
@@ -138,7 +221,7 @@ pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
         let names = BENCHMARKS.map(|one| format!("\"{}\"", one.name)).join(", ");
         bail!("no figure has such a name; there are {names}");
     }
-    setup::run(project, &Part::DEMO)?;
+    setup::run(project, &Part::BENCH)?;
     let profile = if options.release {
         Profile::Release
     } else {
@@ -149,6 +232,9 @@ pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
         project,
         programs: project.target().join(profile.folder()),
         dir: project.target().join("bench"),
+        doorbell: OnceCell::new(),
+        burst: OnceCell::new(),
+        recording: OnceCell::new(),
     };
     let mut rows = Vec::new();
     for one in wanted {
@@ -169,13 +255,42 @@ pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
     Ok(exit_code(&rows))
 }
 
-/// The folders of a measurement.
+/// The folders of a measurement, and what was measured for several figures.
 struct Place<'a> {
     project: &'a Project,
     /// The folder of the programs that are measured.
     programs: std::path::PathBuf,
     /// An empty folder for this measurement alone.
     dir: std::path::PathBuf,
+    doorbell: OnceCell<doorbell::Cost>,
+    burst: OnceCell<burst::Burst>,
+    recording: OnceCell<recording::Recording>,
+}
+
+impl Place<'_> {
+    /// Returns the measurement of the programs in a loop, which several figures are taken from.
+    fn doorbell(&self) -> Result<doorbell::Cost> {
+        once(&self.doorbell, || doorbell::measure(self))
+    }
+
+    /// Returns the measurement of bursts, which several figures are taken from.
+    fn burst(&self) -> Result<burst::Burst> {
+        once(&self.burst, || burst::measure(self))
+    }
+
+    /// Returns the measurement of a long recording, which several figures are taken from.
+    fn recording(&self) -> Result<recording::Recording> {
+        once(&self.recording, || recording::measure(self))
+    }
+}
+
+/// Returns what the cell contains, or measures it first.
+fn once<T: Copy>(cell: &OnceCell<T>, measure: impl FnOnce() -> Result<T>) -> Result<T> {
+    if let Some(&known) = cell.get() {
+        return Ok(known);
+    }
+    let measured = measure()?;
+    Ok(*cell.get_or_init(|| measured))
 }
 
 fn is_wanted(name: &str, only: &[String]) -> bool {

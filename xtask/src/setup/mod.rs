@@ -9,6 +9,7 @@ mod browser;
 mod containers;
 pub mod folder;
 mod monitors;
+mod peers;
 mod rootfs;
 mod rust_src;
 mod vm;
@@ -28,6 +29,7 @@ use crate::project::Project;
 use browser::Browser;
 use containers::Containers;
 use monitors::Monitors;
+use peers::Peers;
 use rust_src::RustSrc;
 use vm::VmTools;
 
@@ -48,6 +50,8 @@ pub enum Part {
     Browser,
     /// crun, which runs and removes containers, for the attacks on the tracer.
     Containers,
+    /// bpftrace and perf, as Debian's stable release ships them, for `bench`.
+    Peers,
     /// QEMU and Debian's kernels, for tests on drivers that this machine's kernel lacks.
     Vm,
 }
@@ -55,6 +59,8 @@ pub enum Part {
 impl Part {
     /// The parts that the demonstration needs.
     pub const DEMO: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Stable];
+    /// The parts that `bench` needs.
+    pub const BENCH: [Self; 4] = [Self::RustSrc, Self::BpfLinker, Self::Stable, Self::Peers];
     /// The parts that the tests without virtual machines need.
     pub const ALL: [Self; 6] = [
         Self::RustSrc,
@@ -78,6 +84,7 @@ impl Part {
             Self::Monitors => vec![Box::new(Monitors::new(project))],
             Self::Browser => vec![Box::new(Browser::new(project))],
             Self::Containers => vec![Box::new(Containers::new(project))],
+            Self::Peers => vec![Box::new(Peers::new(project))],
             Self::Vm => {
                 // Programs of newer headers run with the C library of such a folder.
                 let mut installs: Vec<Box<dyn Install>> = vec![Box::new(Rootfs::newest(project))];
@@ -135,6 +142,7 @@ pub fn clean(project: &Project) -> Result<()> {
         "clients",
         "containers",
         "monitors",
+        "peers",
         "rootfs",
         "rust-src",
         "tools",
