@@ -90,7 +90,7 @@ pub fn inspect(options: &Options) -> Inspection {
             ..Programs::default()
         };
         let events = Events::of(Err("the search for them failed".to_owned()));
-        (programs, events, Cost::default(), DoorbellCost::default())
+        (programs, events, Cost::failed(error), DoorbellCost::failed(error))
     });
     driver.events = events;
     let libraries = if options.libraries.is_empty() {

@@ -116,9 +116,11 @@ runs() {
 # Ends the reader. Linux 7.2 loops in its system call if nothing but discarded events is left, until there is another event.
 end_reader() {
     kill -KILL "$reader"
-    while runs "$reader"; do
+    tries=0
+    while runs "$reader" && [ $tries -lt 10 ]; do
         echo >$i/trace_marker
         ! runs "$reader" || sleep 1
+        tries=$((tries + 1))
     done
 } 2>/dev/null
 
@@ -282,9 +284,9 @@ until tail -c 4096 /proc/$$/fd/3 | grep -q @END@; do
     tries=$((tries + 1))
     sleep 1
 done
-kill -KILL $guardian
 end_reader
-wait $guardian $reader 2>/dev/null
+kill -KILL $guardian
+wait $guardian 2>/dev/null
 reader=
 echo "$me: wrote $out; read it with: tracer import $out" >&2
 exit $status

@@ -21,6 +21,8 @@ pub struct Queue {
     /// `amd_queue_t`.
     queue: Box<[AtomicU64; 32]>,
     signal: Box<[AtomicU64; 16]>,
+    /// The runtime's object: the address of the signal.
+    object: Box<u64>,
     ring: Box<[[AtomicU64; PACKET_LEN / 8]]>,
     /// Index of the next packet.
     next: u64,
@@ -30,28 +32,29 @@ impl Queue {
     /// Creates a queue without packets.
     pub fn new() -> Self {
         let words = || std::array::from_fn(|_| AtomicU64::new(u64::from(packet_type::INVALID)));
-        let this = Self {
+        let mut this = Self {
             queue: Box::default(),
             signal: Box::default(),
+            object: Box::default(),
             ring: (0..SLOTS).map(|_| words()).collect(),
             next: 0,
         };
         this.queue[queue::BASE_ADDRESS / 8].store(this.ring.as_ptr().expose_provenance() as u64, Ordering::Relaxed);
         this.queue[queue::SIZE / 8].store(SLOTS, Ordering::Relaxed);
         let queue = this.queue.as_ptr().expose_provenance() as u64;
+        *this.object = this.signal.as_ptr().expose_provenance() as u64;
         this.signal[queue::SIGNAL_QUEUE_PTR / 8].store(queue, Ordering::Relaxed);
         this
     }
 
     /// Rings so many doorbells, for so many packets each. Returns the time that they take, ns.
     pub fn round(&mut self, function: Function, doorbells: u64, packets: u64) -> u64 {
-        let signal: u64 = self.signal.as_ptr().expose_provenance() as u64;
         let began = sys::monotonic_ns();
         for _ in 0..doorbells {
             let end = self.next + packets;
             (self.next..end).for_each(|index| self.publish(index));
             self.queue[queue::WRITE_DISPATCH_ID / 8].store(end, Ordering::Release);
-            black_box(function)(&raw const signal, end - 1);
+            black_box(function)(&raw const *self.object, end - 1);
             let taken = u64::from(packet_type::INVALID);
             (self.next..end).for_each(|index| self.slot(index)[0].store(taken, Ordering::Release));
             self.queue[queue::READ_DISPATCH_ID / 8].store(end, Ordering::Release);
