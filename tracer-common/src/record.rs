@@ -132,7 +132,7 @@ pub struct Doorbell {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct NextDoorbell<const N: usize, const S: usize> {
-    /// Header. The time is that after the reads.
+    /// Header. The time is that before the reads.
     pub header: Header,
     /// User address of the `amd_queue_t`.
     pub queue: u64,

@@ -73,6 +73,10 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
     if !ours {
         return Err(0);
     }
+    // A new queue may be at the address of a former one, and the program at the exit may be missed.
+    if ioc_type(cmd) == kfd::IOC_TYPE_KFD && ioc_nr(cmd) == kfd::NR_CREATE_QUEUE {
+        begin_epoch();
+    }
     let size = ioc_size(cmd);
     let mut entered = Entered {
         // SAFETY: a helper without preconditions.
@@ -98,8 +102,6 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
     }
     if let Err(error) = ENTERED.insert(current.key(), entered, 0) {
         lose(LossSource::IoctlMap, 1);
-        // It may be the creation of a queue.
-        begin_epoch();
         return Err(error);
     }
     Ok(())

@@ -5,7 +5,7 @@
 //! So what was learned in an earlier epoch is learned again.
 
 use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::map, maps::LruHashMap};
-use core::ptr::addr_of_mut;
+use core::ptr::{addr_of, addr_of_mut};
 use tracer_common::{
     aql::{PACKET_LEN, Packet, packet_type},
     queue,
@@ -31,7 +31,8 @@ struct ObjectKey {
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Known {
-    epoch: u64,
+    /// [`tag`] of the object and the epoch: a program may hold the entry while the map gives it to another object.
+    tag: u64,
     queue: u64,
     base: u64,
     /// Read index at that doorbell. It is at least this now.
@@ -42,6 +43,21 @@ struct Known {
     generation: u32,
     /// Whether the queue was profiled then.
     profiled: u64,
+}
+
+impl Known {
+    /// Returns whether the entry has this tag.
+    #[inline(always)]
+    fn is(&self, tag: u64) -> bool {
+        // SAFETY: a field of a valid value; other programs may change it, so each call reads it.
+        unsafe { addr_of!(self.tag).read_volatile() == tag }
+    }
+}
+
+/// Returns a word for an object in an epoch, which differs from those of others as good as always. One word takes less stack.
+#[inline(always)]
+fn tag(place: u64, epoch: u64) -> u64 {
+    place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ epoch
 }
 
 /// Objects by key. Those that were not used for longest make room.
@@ -57,8 +73,9 @@ const PROFILED: u64 = (queue::PROFILED as u64) << (8 * ((queue::PROPERTIES - que
 /// Remembers what an object led to. A function of its own, to save stack: see [`Ring::read`].
 #[inline(never)]
 pub fn remember(current: &Current, place: u64, ring: &Ring, epoch: u64) {
+    let key = key(place, current.tgid);
     let known = Known {
-        epoch,
+        tag: tag(place, epoch),
         queue: ring.queue,
         base: ring.base,
         read_index: ring.read_index,
@@ -66,8 +83,24 @@ pub fn remember(current: &Current, place: u64, ring: &Ring, epoch: u64) {
         generation: current.generation,
         profiled: u64::from(signals::is_profiled(ring.queue)),
     };
+    // In place: an entry that is inserted again frees its former memory at once, for another object. Another program may be using
+    // it, and must see a change of the tag first, and again last.
+    if let Some(entry) = OBJECTS.get_ptr_mut(key) {
+        // SAFETY: a map value stays valid for the program's run; plain integers.
+        unsafe {
+            addr_of_mut!((*entry).tag).write_volatile(0);
+            addr_of_mut!((*entry).queue).write_volatile(known.queue);
+            addr_of_mut!((*entry).base).write_volatile(known.base);
+            addr_of_mut!((*entry).read_index).write_volatile(known.read_index);
+            addr_of_mut!((*entry).size).write_volatile(known.size);
+            addr_of_mut!((*entry).generation).write_volatile(known.generation);
+            addr_of_mut!((*entry).profiled).write_volatile(known.profiled);
+            addr_of_mut!((*entry).tag).write_volatile(known.tag);
+        }
+        return;
+    }
     // Without room, the next doorbell reads everything again.
-    let _ = OBJECTS.insert(key(place, current.tgid), known, 0);
+    let _ = OBJECTS.insert(key, known, 0);
 }
 
 #[inline(always)]
@@ -84,7 +117,8 @@ pub fn ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Op
     let known = OBJECTS.get_ptr_mut(key(place, (task >> 32) as u32))?;
     // SAFETY: a map value stays valid for the program's run; its words are plain integers.
     let known = unsafe { &mut *known };
-    if known.epoch != epoch {
+    let tag = tag(place, epoch);
+    if !known.is(tag) {
         return None;
     }
     let queue = QueueKey {
@@ -104,6 +138,7 @@ pub fn ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Op
     }
     let run = Run {
         known,
+        tag,
         first,
         value,
         count: value - first + 1,
@@ -139,6 +174,7 @@ pub fn ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Op
 /// The packets of a usual doorbell.
 struct Run<'a> {
     known: &'a Known,
+    tag: u64,
     first: u64,
     value: u64,
     count: u64,
@@ -159,6 +195,9 @@ impl Run<'_> {
         // Without room, the walk finds none either, and counts it.
         let mut entry = EVENTS.reserve::<NextDoorbell<N, S>>(0)?;
         let record = entry.as_mut_ptr();
+        // Before the reads: an index that is read later was at least this at that time.
+        // SAFETY: a helper without preconditions.
+        let time_ns = unsafe { bpf_ktime_get_ns() };
         // SAFETY: `packets` has room for `N` packets.
         let packets: *mut Packet = unsafe { addr_of_mut!((*record).packets).cast() };
         let address = known.base.wrapping_add(slot * PACKET_LEN as u64);
@@ -207,8 +246,6 @@ impl Run<'_> {
                 }
             }
         }
-        // SAFETY: a helper without preconditions.
-        let time_ns = unsafe { bpf_ktime_get_ns() };
         let header = Header {
             kind: kind::NEXT_DOORBELL,
             flags: ready,
@@ -225,6 +262,11 @@ impl Run<'_> {
             addr_of_mut!((*record).read_index).write(read_index);
             addr_of_mut!((*record).size).write(known.size);
             addr_of_mut!((*record).call).write(api::open_call_of(self.task));
+        }
+        // What was read of the entry was this object's.
+        if !known.is(self.tag) {
+            entry.discard(NO_WAKEUP);
+            return None;
         }
         entry.submit(NO_WAKEUP);
         Some((time_ns, read_index))
