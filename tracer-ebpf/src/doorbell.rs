@@ -5,7 +5,6 @@
 //! The walk starts again at that slot at the queue's next doorbell.
 
 mod by_signal;
-mod object;
 mod ring;
 mod stamps;
 mod walk;
@@ -13,7 +12,7 @@ mod walk;
 use aya_ebpf::{
     EbpfContext,
     bindings::pt_regs,
-    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns, generated::bpf_get_attach_cookie},
+    helpers::{bpf_ktime_get_ns, generated::bpf_get_attach_cookie},
     macros::{map, uprobe},
     maps::LruHashMap,
     programs::ProbeContext,
@@ -21,14 +20,14 @@ use aya_ebpf::{
 use core::ptr::addr_of_mut;
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
-    record::{Doorbell, Header, LossSource, Stamps, UNKNOWN, doorbell_flags as flag, gate, kind},
+    record::{Doorbell, Header, LossSource, Stamps, UNKNOWN, doorbell_flags as flag, kind},
 };
 
 use self::{ring::At, walk::Walk};
 
 use crate::{
     api,
-    maps::{Current, EVENTS, NO_WAKEUP, begin_epoch, gate_word, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, lose},
     stacks, user,
 };
 
@@ -83,39 +82,26 @@ pub fn begin_queue(current: Current, queue: u64) {
     if QUEUES.insert(QueueKey::of(current, queue), unwalked, 0).is_err() {
         lose(LossSource::QueueMap, 1);
     }
-    begin_epoch();
 }
 
 /// Attach cookie: the site's number in its lower half, the displacement from `rdi` of the pointer to the `amd_signal_t` in its
 /// upper half.
 #[uprobe]
 pub fn doorbell(ctx: ProbeContext) -> u32 {
-    let gate = gate_word();
-    if gate & gate::COUNTS == 0 {
-        return 0;
-    }
-    // SAFETY: the helper's only precondition is a valid context, and this is one.
-    let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
-    if let (Some(this), Some(value)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
-        let displacement = i64::from((cookie >> 32) as i32);
-        let place = this.wrapping_add_signed(displacement);
-        let site = cookie as u32;
-        let task = bpf_get_current_pid_tgid();
-        let epoch = gate & !(gate::EPOCH - 1);
-        match object::ring_next(place, epoch, task, site, value) {
-            Some(time_ns) => stacks::take(ctx.regs, time_ns),
-            None => {
-                if let Some(current) = Current::traced_of(task) {
-                    capture(current, site, At::Pointer(place), value, ctx.regs, epoch);
-                }
-            }
+    if let Some(current) = Current::counted() {
+        // SAFETY: the helper's only precondition is a valid context, and this is one.
+        let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
+        if let (Some(this), Some(value)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
+            let displacement = i64::from((cookie >> 32) as i32);
+            let at = At::Pointer(this.wrapping_add_signed(displacement));
+            capture(current, cookie as u32, at, value, ctx.regs);
         }
     }
     0
 }
 
 #[inline(always)]
-fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs, epoch: u64) {
+fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs) {
     // SAFETY: a helper without preconditions.
     let time_ns = unsafe { bpf_ktime_get_ns() };
     let mut walk = Walk::by(current, time_ns, value);
@@ -165,9 +151,6 @@ fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs
         };
     } else if QUEUES.insert(key, now, 0).is_err() {
         lose(LossSource::QueueMap, 1);
-    }
-    if let At::Pointer(place) = at {
-        object::remember(&current, place, &walk.ring, epoch);
     }
 }
 

@@ -12,6 +12,9 @@ use crate::user;
 #[derive(Clone, Copy)]
 struct Head([u64; queue::HEAD_LEN / 8]);
 
+/// Words from the write index to the read index, including both. One read takes both.
+const INDEXES: usize = (queue::READ_DISPATCH_ID - queue::WRITE_DISPATCH_ID) / 8 + 1;
+
 /// The facts about a queue that one walk needs.
 pub struct Ring {
     /// Address of the `amd_queue_t`.
@@ -93,11 +96,13 @@ impl Ring {
     /// Returns one past the highest index whose producer may write now: see `Packets::limit`.
     #[inline(always)]
     pub fn limit_now(&self) -> Option<u64> {
-        // Two reads, because there is no stack for what lies between the indexes.
-        let write_index: u64 = user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64))?;
-        let read_index: u64 = user::read(self.queue.wrapping_add(queue::READ_DISPATCH_ID as u64))?;
-        let reach = read_index.wrapping_add(u64::from(self.size));
-        Some(if write_index < reach { write_index } else { reach })
+        let from_write_index: [u64; INDEXES] = user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64))?;
+        let reach = from_write_index[INDEXES - 1].wrapping_add(u64::from(self.size));
+        Some(if from_write_index[0] < reach {
+            from_write_index[0]
+        } else {
+            reach
+        })
     }
 
     /// Returns whether a slot's content is final for packet `index`: a valid header, a consumed packet, or a slot that already
