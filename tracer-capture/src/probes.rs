@@ -11,6 +11,7 @@ pub mod hsa_queue;
 pub mod ioctl;
 pub mod mapping;
 pub mod multi;
+mod parallel;
 pub mod process;
 pub mod progress;
 pub mod proxy;
@@ -208,53 +209,29 @@ impl Prober {
     /// # Errors
     /// Fails with [`CaptureError::Refused`] and the verifier's message.
     pub fn load(ebpf: Ebpf, multi: Multi) -> Result<Self, CaptureError> {
-        let (prober, programs) = Self::load_each(ebpf, multi);
-        programs
-            .into_iter()
-            .try_for_each(|program| program.refused.map_or(Ok(()), Err))?;
-        Ok(prober)
+        accepted(Self::load_each(ebpf, multi))
     }
 
-    /// Loads every program that the kernel accepts, and reports the result for each.
-    pub fn load_each(mut ebpf: Ebpf, multi: Multi) -> (Self, Vec<LoadedProgram>) {
-        // The kernel checks programs on several processors at once.
-        let programs = thread::scope(|scope| {
-            let wanted = ebpf.programs_mut().filter(|(name, _)| !multi.has(name));
-            let threads: Vec<_> = wanted
-                .map(|(name, program)| (name, scope.spawn(move || load(name, program))))
-                .collect();
-            let joined = threads.into_iter().map(|(name, thread)| {
-                thread.join().unwrap_or_else(|_| LoadedProgram {
-                    name: name.to_owned(),
-                    verified: None,
-                    refused: Some(CaptureError::Refused {
-                        program: name.to_owned(),
-                        reason: "loading it panicked".to_owned(),
-                    }),
-                })
-            });
-            joined.collect()
-        });
-        let attached = Vec::new();
-        let backend = Backend::Ebpf(Programs { ebpf, multi, attached });
-        (Self::of(backend), programs)
-    }
-
-    /// Loads only these programs of uprobes, if `multi` does not have them.
+    /// Loads only these programs, and of them those that `multi` does not have.
     ///
     /// # Errors
     /// Fails with [`CaptureError::Refused`] and the verifier's message.
-    pub fn load_uprobes(mut ebpf: Ebpf, multi: Multi, programs: &[&str]) -> Result<Self, CaptureError> {
-        for (name, program) in ebpf.programs_mut() {
-            if let Program::UProbe(p) = program
-                && programs.contains(&name)
-                && !multi.has(name)
-            {
-                p.load().map_err(|error| refused(name, &error))?;
-            }
-        }
+    pub fn load_only(ebpf: Ebpf, multi: Multi, programs: &[&str]) -> Result<Self, CaptureError> {
+        accepted(Self::load_some(ebpf, multi, |name| programs.contains(&name)))
+    }
+
+    /// Loads every program that the kernel accepts, and reports the result for each.
+    pub fn load_each(ebpf: Ebpf, multi: Multi) -> (Self, Vec<LoadedProgram>) {
+        Self::load_some(ebpf, multi, |_| true)
+    }
+
+    fn load_some(mut ebpf: Ebpf, multi: Multi, is_wanted: impl Fn(&str) -> bool) -> (Self, Vec<LoadedProgram>) {
+        let programs = ebpf.programs_mut();
+        let wanted = programs.filter(|(name, _)| is_wanted(name) && !multi.has(name));
+        let loaded = parallel::on_processors(wanted, |(name, program)| load(name, program));
         let attached = Vec::new();
-        Ok(Self::of(Backend::Ebpf(Programs { ebpf, multi, attached })))
+        let backend = Backend::Ebpf(Programs { ebpf, multi, attached });
+        (Self::of(backend), loaded)
     }
 
     /// Attaches probes that write samples, instead of programs.
@@ -449,6 +426,13 @@ impl Prober {
         };
         links.0.append(&mut new.0);
     }
+}
+
+/// Returns the prober if the kernel accepted every program.
+fn accepted((prober, programs): (Prober, Vec<LoadedProgram>)) -> Result<Prober, CaptureError> {
+    let mut programs = programs.into_iter();
+    programs.try_for_each(|program| program.refused.map_or(Ok(()), Err))?;
+    Ok(prober)
 }
 
 /// Loads one program into the kernel.

@@ -73,7 +73,7 @@ pub struct Options {
 
 /// The time for which a collector of records of eBPF programs sleeps. Programs don't wake the reader: that would cost the traced
 /// thread the time of a system call.
-const EBPF_NAP: Duration = Duration::from_millis(1);
+pub(crate) const EBPF_NAP: Duration = Duration::from_millis(1);
 
 /// Generation of the processes that are traced first: no other process has this generation.
 pub(crate) const GENERATION: u32 = 1;

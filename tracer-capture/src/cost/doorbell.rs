@@ -11,7 +11,6 @@ use std::{
     os::fd::AsFd,
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::Duration,
 };
 
 use aya::maps::{HashMap, MapData, RingBuf};
@@ -25,7 +24,7 @@ use crate::{
     kernel::{btf::Btf, ebpf_object::Object},
     probes::{Prober, Site, Target, driver, driver_event, mapping, multi::Multi, process, ring},
     runtime::resolver::{InstructionKind, ProbePoint},
-    session::Loading,
+    session::{EBPF_NAP, GENERATION, Loading, see_tracefs},
     shared_maps::counting::Counting,
 };
 use functions::{Function, Functions, functions};
@@ -39,8 +38,6 @@ const DOORBELLS: u64 = 4_000;
 const SEVERAL: u64 = 9;
 /// Size of the buffer of records, bytes: that of a recording.
 const BUFFER: u32 = 32 << 20;
-/// The reader looks for records as often as a recording does.
-const NAP: Duration = Duration::from_millis(1);
 /// The programs.
 const PROGRAMS: [&str; 3] = ["doorbell", "empty", "reserve"];
 
@@ -111,7 +108,7 @@ struct Programs {
 
 impl Programs {
     fn attach(functions: &Functions) -> Result<Self, CaptureError> {
-        crate::session::see_tracefs()?;
+        see_tracefs()?;
         let btf = Btf::of_kernel(&[]);
         let loading = Loading {
             object: Object::Plain,
@@ -130,9 +127,9 @@ impl Programs {
             .bytes()
             .ok()
             .and_then(|object| Multi::load(object, &ebpf, &PROGRAMS).ok());
-        let mut prober = Prober::load_uprobes(ebpf, multi.unwrap_or_default(), &PROGRAMS)?;
+        let mut prober = Prober::load_only(ebpf, multi.unwrap_or_default(), &PROGRAMS)?;
         let mut traced: HashMap<MapData, u32, u32> = prober.take_map("TRACED")?;
-        let inserted = traced.insert(std::process::id(), crate::session::GENERATION, 0);
+        let inserted = traced.insert(std::process::id(), GENERATION, 0);
         inserted.map_err(|error| CaptureError::system("tracing this process", std::io::Error::other(error)))?;
         let programs = Self {
             counting: Counting::new(&prober.take_map("COUNTING")?)?,
@@ -210,7 +207,8 @@ fn read(mut events: RingBuf<MapData>, stop: &AtomicBool) -> Read {
         if last {
             return read;
         }
-        thread::sleep(NAP);
+        // As often as a recording looks for records.
+        thread::sleep(EBPF_NAP);
     }
 }
 

@@ -11,10 +11,11 @@ use std::{
     ffi::CStr,
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
-    thread,
 };
 
 use aya::{Ebpf, maps::Map};
+
+use super::parallel;
 
 /// Constants of include/uapi/linux/bpf.h.
 const BPF_PROG_LOAD: libc::c_int = 5;
@@ -138,15 +139,8 @@ impl Multi {
             loaded.programs.extend([load(first)?]);
             loaded.has_links(first.0)?;
         }
-        // The kernel checks programs on several processors at once.
-        let others = thread::scope(|scope| {
-            let threads: Vec<_> = prepared.iter().skip(1).map(|one| scope.spawn(|| load(one))).collect();
-            let joined = threads.into_iter().map(|thread| {
-                let panicked = |_| Err(io::Error::other("loading a program panicked"));
-                thread.join().unwrap_or_else(panicked)
-            });
-            joined.collect::<io::Result<Vec<_>>>()
-        });
+        let others = parallel::on_processors(prepared.iter().skip(1), load);
+        let others = others.into_iter().collect::<io::Result<Vec<_>>>();
         loaded.programs.extend(others?);
         Ok(loaded)
     }
