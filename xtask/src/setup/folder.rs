@@ -150,6 +150,20 @@ fn marker(request: &str, packages: &[PathBuf]) -> String {
     })
 }
 
+/// Writes scripts that run programs in `usr/bin` of a folder of packages by the folder's own loader, from the folder's final place. The
+/// commands that the programs start see no path of the folder.
+pub fn write_launchers(unpacked: &Path, dir: &Path, programs: &[&str]) -> Result<()> {
+    let dir = cmd::shell_quote(&dir.to_string_lossy());
+    programs.iter().try_for_each(|program| {
+        let script = format!(
+            "#!/bin/sh\n\
+             # Runs {program} with the C library of its own release. Written by cargo xtask setup.\n\
+             exec {dir}/{LIBRARIES}/ld-linux-x86-64.so.2 --library-path {dir}/{LIBRARIES} {dir}/usr/bin/{program} \"$@\"\n"
+        );
+        write_script(&unpacked.join(program), &script)
+    })
+}
+
 /// Writes an executable script.
 pub fn write_script(path: &Path, text: &str) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::folder::{Folder, LIBRARIES, Programs, write_script};
+use super::folder::{Folder, Programs, write_launchers};
 use crate::apt::Suite;
-use crate::cmd;
 use crate::project::Project;
 
 /// Debian's stable suite: Prometheus 2.53 (when this was written).
@@ -48,17 +47,7 @@ impl Programs for Monitors {
         suite.download_only(&PACKAGES.map(str::to_owned))
     }
 
-    /// Writes scripts that run the programs by the folder's own loader, from the folder's final place.
     fn prepare(&self, unpacked: &Path) -> Result<()> {
-        let dir = cmd::shell_quote(&self.dir.to_string_lossy());
-        for program in PROGRAMS {
-            let script = format!(
-                "#!/bin/sh\n\
-                 # Runs {program} with the C library of its own release. Written by cargo xtask setup.\n\
-                 exec {dir}/{LIBRARIES}/ld-linux-x86-64.so.2 --library-path {dir}/{LIBRARIES} {dir}/usr/bin/{program} \"$@\"\n"
-            );
-            write_script(&unpacked.join(program), &script)?;
-        }
-        Ok(())
+        write_launchers(unpacked, &self.dir, &PROGRAMS)
     }
 }

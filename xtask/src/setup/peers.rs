@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::folder::{Folder, LIBRARIES, Programs, write_script};
+use super::folder::{Folder, Programs, write_launchers};
 use crate::apt::Suite;
-use crate::cmd;
 use crate::project::Project;
 
 /// Debian's stable suite: bpftrace 0.23 and perf 6.12 (when this was written).
@@ -45,18 +44,7 @@ impl Programs for Peers {
         suite.download_closure(&PACKAGES)
     }
 
-    /// Writes scripts that run the programs by the folder's own loader, from the folder's final place. The commands that they start
-    /// see no path of the folder.
     fn prepare(&self, unpacked: &Path) -> Result<()> {
-        let dir = cmd::shell_quote(&self.dir.to_string_lossy());
-        for program in PROGRAMS {
-            let script = format!(
-                "#!/bin/sh\n\
-                 # Runs {program} with the libraries of its own release. Written by cargo xtask setup.\n\
-                 exec {dir}/{LIBRARIES}/ld-linux-x86-64.so.2 --library-path {dir}/{LIBRARIES} {dir}/usr/bin/{program} \"$@\"\n"
-            );
-            write_script(&unpacked.join(program), &script)?;
-        }
-        Ok(())
+        write_launchers(unpacked, &self.dir, &PROGRAMS)
     }
 }
