@@ -1,7 +1,7 @@
 //! What recording adds to a dispatch of a program that rings as fast as it can, in turns with other ways to see its doorbells.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Place;
+use super::workload::{before_dispatcher, burst, record};
 use crate::setup::Rootfs;
 use crate::{cmd, simulated};
 
@@ -37,28 +38,31 @@ pub struct Burst {
     perf: f64,
 }
 
+impl Burst {
+    /// Returns the ratio of what two ways add.
+    fn ratio(&self, of: f64, to: f64) -> f64 {
+        (of - self.alone) / (to - self.alone)
+    }
+}
+
 /// Returns the ratio of the time that a recording adds to the time that an empty program adds.
 pub fn against_empty(place: &Place<'_>) -> Result<f64> {
-    let burst = place.burst()?;
-    Ok((burst.record - burst.alone) / (burst.empty - burst.alone))
+    place.burst().map(|burst| burst.ratio(burst.record, burst.empty))
 }
 
 /// Returns the same for `--detail full`.
 pub fn full_against_empty(place: &Place<'_>) -> Result<f64> {
-    let burst = place.burst()?;
-    Ok((burst.full - burst.alone) / (burst.empty - burst.alone))
+    place.burst().map(|burst| burst.ratio(burst.full, burst.empty))
 }
 
 /// Returns the ratio of the time that a recording adds to the time that a script for bpftrace adds.
 pub fn against_bpftrace(place: &Place<'_>) -> Result<f64> {
-    let burst = place.burst()?;
-    Ok((burst.record - burst.alone) / (burst.bpftrace - burst.alone))
+    place.burst().map(|burst| burst.ratio(burst.record, burst.bpftrace))
 }
 
 /// Returns the ratio of the time that a recording adds to the time that `perf record` adds.
 pub fn against_perf(place: &Place<'_>) -> Result<f64> {
-    let burst = place.burst()?;
-    Ok((burst.record - burst.alone) / (burst.perf - burst.alone))
+    place.burst().map(|burst| burst.ratio(burst.record, burst.perf))
 }
 
 /// Runs all rounds.
@@ -113,20 +117,8 @@ fn alone(place: &Place<'_>) -> Result<f64> {
 }
 
 fn recorded(place: &Place<'_>, options: &[&str]) -> Result<f64> {
-    let mut command = Command::new(place.programs.join("tracer"));
-    command
-        .args(["record", "--overwrite", "--as-root"])
-        .args(options)
-        .arg("-o");
-    command.arg(place.dir.join("bench.trace")).arg("--");
-    mean_ns(place, before_dispatcher(place, command))
-}
-
-/// Appends the dispatcher's command to a command that starts it.
-fn before_dispatcher(place: &Place<'_>, mut command: Command) -> Command {
-    let program = simulated::dispatcher(place.project, &place.programs);
-    command.arg(program.get_program()).args(program.get_args());
-    command
+    let tracer = record(place, &place.dir.join("bench.trace"), options);
+    mean_ns(place, before_dispatcher(place, tracer))
 }
 
 fn beside_empty(place: &Place<'_>, library: &Path, offset: u64) -> Result<f64> {
@@ -200,14 +192,9 @@ fn by_perf(place: &Place<'_>, library: &Path) -> Result<f64> {
 }
 
 /// Runs the workload, and returns the mean time of a dispatch's submission, ns.
-fn mean_ns(place: &Place<'_>, mut command: Command) -> Result<f64> {
-    let report: PathBuf = place.dir.join("did.json");
-    let dispatches = DISPATCHES.to_string();
-    cmd::run(command.arg("--json").arg(&report).args(["burst", "-n", &dispatches]))?;
-    let text = fs::read(&report).with_context(|| format!("cannot read {}", report.display()))?;
-    let did: serde_json::Value = serde_json::from_slice(&text)?;
-    let submitted = did["submitted_ns"].as_f64();
-    let submitted = submitted.with_context(|| format!("no time in {}", report.display()))?;
+fn mean_ns(place: &Place<'_>, command: Command) -> Result<f64> {
+    let did = burst(place, command, DISPATCHES)?;
+    let submitted = did["submitted_ns"].as_f64().context("the workload printed no time")?;
     Ok(submitted / f64::from(DISPATCHES))
 }
 

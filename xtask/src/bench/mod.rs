@@ -11,6 +11,7 @@ mod mappings;
 mod process;
 mod recording;
 mod row;
+mod workload;
 mod writer;
 
 use std::cell::OnceCell;
