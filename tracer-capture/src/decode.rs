@@ -10,7 +10,7 @@ mod sdma;
 use tracer_common::{
     aql::{PACKET_LEN, Packet},
     queue,
-    record::{self, Header, PACKETS_PER_RECORD, doorbell_flags, ioctl_flags, kind, reserve_op, task_op},
+    record::{self, Header, PACKETS_PER_RECORD, Stamps, doorbell_flags, ioctl_flags, kind, reserve_op, task_op},
 };
 use tracer_core::event::{Before, Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp, There};
 
@@ -36,6 +36,9 @@ records! {
     Header, Doorbell, Packets, Ioctl, Reserve, Task, Hold, SdmaDoorbell,
     RingJob, DriverCall, DriverEvent, Progress, HsaQueue, Signals, ApiCall, StackSample,
 }
+
+// SAFETY: `repr(C)`, integers and byte arrays.
+unsafe impl<const N: usize, const S: usize> Record for record::NextDoorbell<N, S> {}
 
 fn view<T: Record>(bytes: &[u8]) -> Option<&T> {
     let aligned = bytes.as_ptr().cast::<T>().is_aligned();
@@ -77,6 +80,7 @@ pub fn record(bytes: &[u8], functions: &Functions, memory: &mut impl Fetch, sink
     };
     let done = match header.kind {
         kind::DOORBELL => view(bytes).map(|r| doorbell(r, memory, sink)),
+        kind::NEXT_DOORBELL => next_doorbell(bytes, sink),
         kind::PACKETS => view(bytes).map(|r| packets(r, sink)),
         kind::IOCTL => view(bytes).map(|r| ioctl(r, sink)),
         kind::RESERVE => view(bytes).map(|r| reserve(r, sink)),
@@ -133,6 +137,65 @@ fn doorbell(r: &record::Doorbell, memory: &mut impl Fetch, sink: &mut impl FnMut
         proxy: walk.proxy,
         rung_end: walk.before.map(|before| before.rung_end),
     }));
+}
+
+fn next_doorbell(bytes: &[u8], sink: &mut impl FnMut(&Event<'_>)) -> Option<()> {
+    const SINGLE: usize = record::NEXT_DOORBELLS[0];
+    const SOME: usize = record::NEXT_DOORBELLS[1];
+    const MANY: usize = record::NEXT_DOORBELLS[2];
+    let r: &record::NextDoorbell<0, 0> = view(bytes)?;
+    let count = r.count as usize;
+    let packets: &[Packet] = if count <= SINGLE {
+        &view::<record::NextDoorbell<SINGLE, 0>>(bytes)?.packets
+    } else if count <= SOME {
+        &view::<record::NextDoorbell<SOME, 0>>(bytes)?.packets
+    } else {
+        &view::<record::NextDoorbell<MANY, 0>>(bytes)?.packets
+    };
+    let packets = packets.get(..count)?;
+    let ready = u64::from(r.header.flags);
+    let stamps: &[Stamps] = if ready == 0 {
+        &[]
+    } else if count <= SINGLE {
+        &view::<record::NextDoorbell<SINGLE, SINGLE>>(bytes)?.stamps
+    } else {
+        &view::<record::NextDoorbell<SOME, SOME>>(bytes)?.stamps
+    };
+    let origin = origin(&r.header);
+    let end = r.value.saturating_add(1);
+    let first = end.checked_sub(u64::from(r.count))?;
+    sink(&Event::Packets(Packets {
+        origin,
+        handle: r.queue,
+        first,
+        ring_packets: r.size,
+        // A lower bound would do: the program has checked that the slots belong to the packets.
+        read_index: r.read_index,
+        write_index: r.write_index.min(r.read_index.saturating_add(u64::from(r.size))),
+        value: r.value,
+        call: api::in_call(r.call),
+        packets,
+        ready,
+        stamps,
+        before: before(first, r.value, r.read_index),
+        proxy: false,
+    }));
+    sink(&Event::Doorbell(Doorbell {
+        origin,
+        handle: r.queue,
+        value: r.value,
+        first,
+        end,
+        read_index: r.read_index,
+        write_index: r.write_index,
+        ring_base: 0,
+        ring_packets: r.size,
+        unreadable: false,
+        beyond: false,
+        proxy: false,
+        rung_end: Some(first),
+    }));
+    Some(())
 }
 
 /// Returns whether a doorbell's record, or a walk's, is of a proxy.

@@ -41,6 +41,8 @@ pub mod kind {
     pub const HSA_QUEUE: u16 = 13;
     /// [`super::Signals`].
     pub const SIGNALS: u16 = 14;
+    /// [`super::NextDoorbell`].
+    pub const NEXT_DOORBELL: u16 = 15;
 }
 
 /// The start of every record.
@@ -120,6 +122,40 @@ pub struct Doorbell {
     /// The packet at `first`.
     pub packet: Packet,
 }
+
+/// The usual [`Doorbell`]: it publishes packets that follow those of the queue's last doorbell. The program has checked that their
+/// slots belong to them, and that the packets are valid.
+///
+/// So the walk covers the `count` packets up to `value`, and earlier doorbells published everything below. The record has room for
+/// `N` packets, and for the stamps of `S` of them, which is `N` or 0. Bit `i` of the header's flags says that the stamps of
+/// `packets[i]` count: see [`Packets::ready`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct NextDoorbell<const N: usize, const S: usize> {
+    /// Header. The time is that before the reads.
+    pub header: Header,
+    /// User address of the `amd_queue_t`.
+    pub queue: u64,
+    /// The value that the caller stores: index of the last packet.
+    pub value: u64,
+    /// Read index, read after the packets were copied.
+    pub read_index: u64,
+    /// Write index, read with it.
+    pub write_index: u64,
+    /// Packets in the ring.
+    pub size: u32,
+    /// The number of filled `packets`.
+    pub count: u32,
+    /// The API call that the thread is in.
+    pub call: Call,
+    /// The packets.
+    pub packets: [Packet; N],
+    /// The content of the completion signals; see [`Packets`].
+    pub stamps: [Stamps; S],
+}
+
+/// The numbers of packets for which there are [`NextDoorbell`] records; with stamps, only for the first two.
+pub const NEXT_DOORBELLS: [usize; 3] = [1, 4, 16];
 
 /// Upper half of the attach cookie of a probe at a function that rings a proxy.
 pub const PROXY_SITE: u32 = 1;
@@ -286,12 +322,16 @@ pub struct Task {
     pub comm: [u8; 16],
 }
 
-/// What user space allows the programs to do: bits of the single word of the map COUNTING.
+/// The single word of the map COUNTING: what user space allows the programs to do (bits), and above it the epoch, which the programs
+/// count.
 pub mod gate {
     /// Submissions of traced processes count.
     pub const COUNTS: u64 = 1;
     /// A process that begins to use the KFD becomes traced, if every process of the machine is to be traced.
     pub const ADMITS: u64 = 2;
+    /// The unit of the epoch. An epoch ends when a queue is created, or a process ends or runs a new program: what a program learned
+    /// from a process's memory may be wrong from then on.
+    pub const EPOCH: u64 = 1 << 16;
 }
 
 /// The reason for a pause: [`Header::flags`] of a [`Hold`].

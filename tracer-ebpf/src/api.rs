@@ -41,10 +41,16 @@ const IN_PAGE: u64 = 0xfff;
 /// Returns the call that the thread is in. If calls are not recorded, the verifier removes this from its callers.
 #[inline(always)]
 pub fn open_call(current: Current) -> Call {
+    open_call_of(current.key())
+}
+
+/// The same for a thread whose ids are as `bpf_get_current_pid_tgid` returns them.
+#[inline(always)]
+pub fn open_call_of(ids: u64) -> Call {
     if API.load() != CALLS {
         return Call::NONE;
     }
-    match THREADS.get_ptr(current.key()) {
+    match THREADS.get_ptr(ids) {
         // SAFETY: only this thread changes the entry, and it is running here; plain numbers.
         Some(thread) => unsafe {
             Call {

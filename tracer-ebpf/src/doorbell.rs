@@ -5,6 +5,7 @@
 //! The walk starts again at that slot at the queue's next doorbell.
 
 mod by_signal;
+mod object;
 mod ring;
 mod stamps;
 mod walk;
@@ -12,22 +13,22 @@ mod walk;
 use aya_ebpf::{
     EbpfContext,
     bindings::pt_regs,
-    helpers::{bpf_ktime_get_ns, generated::bpf_get_attach_cookie},
+    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns, generated::bpf_get_attach_cookie},
     macros::{map, uprobe},
     maps::LruHashMap,
     programs::ProbeContext,
 };
 use core::ptr::addr_of_mut;
 use tracer_common::{
-    aql::{PACKET_LEN, Packet},
-    record::{Doorbell, Header, LossSource, Stamps, UNKNOWN, doorbell_flags as flag, kind},
+    aql::PACKET_LEN,
+    record::{Doorbell, Header, LossSource, UNKNOWN, doorbell_flags as flag, gate, kind},
 };
 
 use self::{ring::At, walk::Walk};
 
 use crate::{
     api,
-    maps::{Current, EVENTS, NO_WAKEUP, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, begin_epoch, gate_word, lose},
     stacks, user,
 };
 
@@ -82,57 +83,82 @@ pub fn begin_queue(current: Current, queue: u64) {
     if QUEUES.insert(QueueKey::of(current, queue), unwalked, 0).is_err() {
         lose(LossSource::QueueMap, 1);
     }
+    begin_epoch();
 }
 
 /// Attach cookie: the site's number in its lower half, the displacement from `rdi` of the pointer to the `amd_signal_t` in its
 /// upper half.
 #[uprobe]
 pub fn doorbell(ctx: ProbeContext) -> u32 {
-    if let Some(current) = Current::counted() {
-        // SAFETY: the helper's only precondition is a valid context, and this is one.
-        let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
-        if let (Some(this), Some(value)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
-            let displacement = i64::from((cookie >> 32) as i32);
-            let at = At::Pointer(this.wrapping_add_signed(displacement));
-            capture(current, cookie as u32, at, value, ctx.regs);
+    let gate = gate_word();
+    if gate & gate::COUNTS == 0 {
+        return 0;
+    }
+    // SAFETY: the helper's only precondition is a valid context, and this is one.
+    let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
+    if let (Some(this), Some(value)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
+        let displacement = i64::from((cookie >> 32) as i32);
+        let place = this.wrapping_add_signed(displacement);
+        let site = cookie as u32;
+        let task = bpf_get_current_pid_tgid();
+        let epoch = gate & !(gate::EPOCH - 1);
+        match object::ring_next(place, epoch, task, site, value) {
+            0 => {
+                if let Some(current) = Current::traced_of(task) {
+                    capture(current, site, At::Pointer(place), value, ctx.regs, epoch);
+                }
+            }
+            time_ns => stacks::take(ctx.regs, time_ns),
         }
     }
     0
 }
 
 #[inline(always)]
-fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs) {
+fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs, epoch: u64) {
     // SAFETY: a helper without preconditions.
     let time_ns = unsafe { bpf_ktime_get_ns() };
     let mut walk = Walk::by(current, time_ns, value);
     if let At::Proxy(_) = at {
         walk.flags = flag::PROXY;
     }
-    if !walk.ring.read(at) {
-        unreadable(current, site, time_ns, value, walk.flags);
-        return;
-    }
+    let is_read = walk.ring.read(at);
     let key = QueueKey::of(current, walk.ring.queue);
-    match QUEUES.get_ptr_mut(key) {
-        // SAFETY: a map value stays valid for the program's run; entries are plain integers.
-        Some(walked) => unsafe {
-            walk.low = (*walked).low;
-            walk.copied = (*walked).copied;
-            walk.rung_end = (*walked).max;
-        },
-        None => {
-            // Nothing before this moment is claimed. The packets that the GPU has not consumed yet can be read.
-            let read_index = walk.ring.read_index;
-            walk.low = if read_index < value { read_index } else { value };
-            walk.copied = walk.low;
-            walk.flags |= flag::ADOPTED;
+    if is_read {
+        match QUEUES.get_ptr_mut(key) {
+            // SAFETY: a map value stays valid for the program's run; entries are plain integers.
+            Some(walked) => unsafe {
+                walk.low = (*walked).low;
+                walk.copied = (*walked).copied;
+                walk.rung_end = (*walked).max;
+            },
+            None => {
+                // Nothing before this moment is claimed. The packets that the GPU has not consumed yet can be read.
+                let read_index = walk.ring.read_index;
+                walk.low = if read_index < value { read_index } else { value };
+                walk.copied = walk.low;
+                walk.flags |= flag::ADOPTED;
+            }
         }
-    }
-    walk.begin();
-    if !walk.is_empty() && !walk.is_single() {
-        walk.copy_packets();
+        walk.begin();
+        if !walk.is_empty() && !walk.is_single() {
+            walk.copy_packets();
+        }
+    } else {
+        diagnose!(
+            "process {}: doorbell {} of a queue that can't be read, site {}",
+            current.tgid,
+            value,
+            site
+        );
+        // It is still a doorbell.
+        walk.flags |= flag::UNREADABLE;
+        walk.rung_end = UNKNOWN;
     }
     submit(&mut walk, current, current.header(kind::DOORBELL, 0, site, time_ns));
+    if !is_read {
+        return;
+    }
     // After the packets: the copy takes time, and the GPU may consume them.
     stacks::take(regs, time_ns);
     let mut now = Walked {
@@ -151,6 +177,9 @@ fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs
         };
     } else if QUEUES.insert(key, now, 0).is_err() {
         lose(LossSource::QueueMap, 1);
+    }
+    if let At::Pointer(place) = at {
+        object::remember(&current, place, &walk.ring, epoch);
     }
 }
 
@@ -205,39 +234,5 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
         addr_of_mut!((*record).rung_end).write(walk.rung_end);
         addr_of_mut!((*record).call).write(api::open_call(current));
     }
-    entry.submit(NO_WAKEUP);
-}
-
-/// Submits a record of a doorbell whose queue cannot be read: it is still a doorbell.
-#[inline(always)]
-fn unreadable(current: Current, site: u32, time_ns: u64, value: u64, flags: u16) {
-    diagnose!(
-        "process {}: doorbell {} of a queue that can't be read, site {}",
-        current.tgid,
-        value,
-        site
-    );
-    let Some(mut entry) = EVENTS.reserve::<Doorbell>(0) else {
-        lose(LossSource::DoorbellRing, 1);
-        return;
-    };
-    entry.write(Doorbell {
-        header: current.header(kind::DOORBELL, flag::UNREADABLE | flags, site, time_ns),
-        queue: 0,
-        value,
-        first: 0,
-        end: 0,
-        write_index: 0,
-        read_index: 0,
-        limit: 0,
-        base: 0,
-        size: 0,
-        count: 0,
-        ready: 0,
-        stamps: Stamps::default(),
-        rung_end: UNKNOWN,
-        call: api::open_call(current),
-        packet: Packet::ZERO,
-    });
     entry.submit(NO_WAKEUP);
 }

@@ -17,7 +17,7 @@ use tracer_common::{
 use crate::{
     doorbell, first_use,
     kernel::SYSCALL_ARGS,
-    maps::{Current, EVENTS, NO_WAKEUP, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, begin_epoch, lose},
     progress, sdma, user,
 };
 
@@ -72,6 +72,10 @@ fn enter(ctx: &TracePointContext, current: Current) -> Result<(), i32> {
     let ours = (ioc_type(cmd) == kfd::IOC_TYPE_KFD && ioc_dir(cmd) != 0) || ioc_type(cmd) == kfd::IOC_TYPE_DRM;
     if !ours {
         return Err(0);
+    }
+    // A new queue may be at the address of a former one, and the program at the exit may be missed.
+    if ioc_type(cmd) == kfd::IOC_TYPE_KFD && ioc_nr(cmd) == kfd::NR_CREATE_QUEUE {
+        begin_epoch();
     }
     let size = ioc_size(cmd);
     let mut entered = Entered {
@@ -174,6 +178,9 @@ pub fn leave(current: Current, ret: Option<i64>) {
     if ret == Some(0) {
         // SAFETY: as above.
         unsafe { begin_queue(current, &*entered) };
+    } else if ret.is_none() {
+        // It may have created a queue.
+        begin_epoch();
     }
     let _ = ENTERED.remove(key);
 }

@@ -32,7 +32,7 @@ pub const MMAPABLE: u32 = 1 << 10;
 #[map]
 pub static LOSSES: Array<u64> = Array::with_max_entries(LossSource::PROCESSORS * LossSource::STRIDE, MMAPABLE);
 
-/// Bits of [`gate`]. One bit says whether submissions of traced processes count. If processes existed before the recording, they do
+/// The word of [`gate`]. One bit says whether submissions of traced processes count. If processes existed before the recording, they do
 /// not count until all probes are attached: a queue whose doorbells are seen by some of its functions only would have undetected
 /// gaps. Another bit says whether processes become traced by themselves. Mapped, as [`LOSSES`].
 #[map]
@@ -51,7 +51,12 @@ impl Current {
     /// Returns the current thread, if its process is traced.
     #[inline(always)]
     pub fn traced() -> Option<Self> {
-        let both = bpf_get_current_pid_tgid();
+        Self::traced_of(bpf_get_current_pid_tgid())
+    }
+
+    /// Returns the current thread, if its process is traced; `both` is what `bpf_get_current_pid_tgid` returned.
+    #[inline(always)]
+    pub fn traced_of(both: u64) -> Option<Self> {
         let tgid = (both >> 32) as u32;
         // SAFETY: an entry is one word, and each of its states is valid.
         let generation = *unsafe { TRACED.get(tgid) }?;
@@ -96,7 +101,22 @@ impl Current {
 /// Returns whether user space has set this bit of [`gate`].
 #[inline(always)]
 pub fn is_open(bit: u64) -> bool {
-    COUNTING.get(0).is_some_and(|word| *word & bit != 0)
+    gate_word() & bit != 0
+}
+
+/// Returns the word of [`gate`].
+#[inline(always)]
+pub fn gate_word() -> u64 {
+    COUNTING.get(0).copied().unwrap_or(0)
+}
+
+/// Begins a new epoch: see [`gate::EPOCH`].
+#[inline(always)]
+pub fn begin_epoch() {
+    if let Some(word) = COUNTING.get_ptr_mut(0) {
+        // SAFETY: a word of the map, which programs change only here, and user space atomically.
+        unsafe { atomic::add(word, gate::EPOCH) };
+    }
 }
 
 /// Returns a generation that differs from those of earlier processes: time in units of 2^20 ns (1 ms).

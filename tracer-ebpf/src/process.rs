@@ -5,7 +5,7 @@ use tracer_common::record::{LossSource, task_op};
 
 use crate::{
     api, first_use, ioctl,
-    maps::{Current, TRACED, generation, lose},
+    maps::{Current, TRACED, begin_epoch, generation, lose},
     task,
 };
 
@@ -67,6 +67,7 @@ pub fn task_new(ctx: TracePointContext) -> u32 {
 pub fn task_exec(ctx: TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
         let _ = TRACED.insert(current.tgid, generation(), 0);
+        begin_epoch();
         first_use::forget(current);
         api::leave(current);
         task::emit(&ctx, current, task_op::EXEC, 0, u32::MAX);
@@ -93,6 +94,7 @@ pub fn task_exit(ctx: TracePointContext) -> u32 {
             diagnose!("process {} ended", current.tgid);
             task::emit(&ctx, current, task_op::EXIT, 0, u32::MAX);
             let _ = TRACED.remove(current.tgid);
+            begin_epoch();
             first_use::forget(current);
         }
     }

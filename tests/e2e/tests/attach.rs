@@ -120,7 +120,9 @@ fn a_program_is_left_as_it_was_and_attached_to_again() {
 /// The recorder detaches in the middle of a burst, and the coverage of what it recorded is closed each time.
 #[test]
 fn coverage_is_closed_after_a_detach_in_a_burst() {
-    let program = Program::steady("trixie", "gfx1100", &BURST);
+    // More dispatches than it submits while five recordings begin and end.
+    let endless = [&BURST[..], &["-n=5000000"]].concat();
+    let program = Program::steady("trixie", "gfx1100", &endless);
     let pid = program.pid();
     let traces = folder();
     let mut last = None;

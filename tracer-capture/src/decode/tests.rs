@@ -128,3 +128,81 @@ fn an_unknown_driver_event_and_a_short_record_are_no_events() {
     let short = bytes(&whole);
     assert_eq!(decoded(&short[..short.len() - 1], |_| ()), (false, 0));
 }
+
+fn next_doorbell_record<const N: usize, const S: usize>(count: u32, ready: u16) -> record::NextDoorbell<N, S> {
+    let packet = |i: usize| Packet {
+        bytes: [i as u8 + 2; PACKET_LEN],
+    };
+    record::NextDoorbell {
+        header: Header {
+            kind: kind::NEXT_DOORBELL,
+            flags: ready,
+            site: 0,
+            time_ns: 5,
+            tgid: 7,
+            tid: 70,
+        },
+        queue: 0x1000,
+        value: 40,
+        read_index: 30,
+        write_index: 99,
+        size: 64,
+        count,
+        call: record::Call { call: 3, stream: 9 },
+        packets: std::array::from_fn(packet),
+        stamps: std::array::from_fn(|i| Stamps {
+            start: i as u64,
+            end: 100,
+        }),
+    }
+}
+
+/// Decodes the first `len` bytes of a record, and checks its doorbell. Returns first index, packets' first bytes, and stamps' starts.
+fn next_doorbell_of<T>(whole: &T, len: usize, count: u64) -> Option<(u64, Vec<u8>, u64, Vec<u64>)> {
+    // SAFETY: `repr(C)` of integers and bytes without padding.
+    let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(whole).cast::<u8>(), len) };
+    let (mut walk, mut doorbells) = (None, 0);
+    let known = record(bytes, &Functions::default(), &mut (), &mut |event| match event {
+        Event::Packets(p) => {
+            assert_eq!((p.write_index, p.value, p.before.unwrap().rung_end), (94, 40, p.first));
+            assert_eq!(p.call.unwrap().call, 3);
+            let stamps = p.stamps.iter().map(|s| s.start).collect();
+            walk = Some((p.first, p.packets.iter().map(|p| p.bytes[0]).collect(), p.ready, stamps));
+        }
+        Event::Doorbell(d) => {
+            assert_eq!((d.first, d.end, d.rung_end), (41 - count, 41, Some(41 - count)));
+            assert_eq!((d.read_index, d.write_index, d.ring_packets), (30, 99, 64));
+            doorbells += 1;
+        }
+        other => panic!("{other:?}"),
+    });
+    assert_eq!((known, doorbells), (walk.is_some(), usize::from(walk.is_some())));
+    walk
+}
+
+#[test]
+fn a_usual_doorbell_has_as_many_packets_as_it_counts() {
+    let one = next_doorbell_record::<1, 0>(1, 0);
+    let found = next_doorbell_of(&one, size_of_val(&one), 1);
+    assert_eq!(found, Some((40, vec![2], 0, vec![])));
+    let stamped = next_doorbell_record::<1, 1>(1, 1);
+    let found = next_doorbell_of(&stamped, size_of_val(&stamped), 1);
+    assert_eq!(found, Some((40, vec![2], 1, vec![0])));
+    let some = next_doorbell_record::<4, 4>(3, 0b101);
+    let found = next_doorbell_of(&some, size_of_val(&some), 3);
+    assert_eq!(found, Some((38, vec![2, 3, 4], 0b101, vec![0, 1, 2, 3])));
+    let many = next_doorbell_record::<16, 0>(5, 0);
+    let found = next_doorbell_of(&many, size_of_val(&many), 5);
+    assert_eq!(found, Some((36, vec![2, 3, 4, 5, 6], 0, vec![])));
+}
+
+/// A record of another build, or one that claims more packets than it has.
+#[test]
+fn a_usual_doorbell_that_is_cut_short_is_no_event() {
+    let one = next_doorbell_record::<1, 0>(1, 0);
+    assert_eq!(next_doorbell_of(&one, size_of_val(&one) - 1, 1), None);
+    let stamped = next_doorbell_record::<1, 1>(1, 1);
+    assert_eq!(next_doorbell_of(&stamped, size_of_val(&stamped) - 1, 1), None);
+    let more = next_doorbell_record::<16, 0>(17, 0);
+    assert_eq!(next_doorbell_of(&more, size_of_val(&more), 17), None);
+}

@@ -31,7 +31,7 @@ pub struct Doorbell {
     pub read_index: u64,
     /// Write index at that time.
     pub write_index: u64,
-    /// Address of the ring.
+    /// Address of the ring; 0 if an earlier doorbell of the queue had it.
     pub ring_base: u64,
     /// Packets in the ring.
     pub ring_packets: u32,

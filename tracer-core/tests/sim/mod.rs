@@ -1,6 +1,7 @@
 //! A reference AQL queue: producers, a GPU and a tracer that take turns in any order, and the truth about every packet.
 
 pub mod config;
+pub mod next;
 pub mod walk;
 
 use std::collections::BTreeSet;
@@ -9,6 +10,7 @@ use tracer_common::aql::{Packet, packet_type};
 use tracer_core::event::{Doorbell, Event, Lost, Occasion, Origin, Packets, Progress, Reserve, ReserveOp};
 
 use config::{Config, LastSample, packet};
+use next::Next;
 use walk::{State, Walk};
 
 pub const PID: u32 = 7;
@@ -60,6 +62,8 @@ enum Phase {
         last: u64,
         body: bool,
     },
+    /// In the doorbell function, on the program's short way.
+    Next(Next),
     Ringing(Walk),
 }
 
@@ -125,6 +129,8 @@ pub struct Sim {
     time_ns: u64,
     attached: bool,
     bpf: Option<State>,
+    /// The read index that the program knows from the last doorbell.
+    known_read: Option<u64>,
 }
 
 impl Sim {
@@ -145,6 +151,7 @@ impl Sim {
         let mut sim = Self {
             attached: config.attach_after.is_none(),
             bpf: config.attach_after.is_none().then(|| State::at(0)),
+            known_read: None,
             slots: vec![empty; config.ring as usize],
             log: Vec::new(),
             truth: Vec::new(),
@@ -174,7 +181,7 @@ impl Sim {
         }
         // Complete the walks that have begun.
         for producer in &mut producers {
-            while matches!(producer.phase, Phase::Ringing(_)) {
+            while matches!(producer.phase, Phase::Next(_) | Phase::Ringing(_)) {
                 sim.time_ns += 1;
                 sim.produce(producer, 255);
             }
@@ -223,6 +230,11 @@ impl Sim {
     pub fn truth_of(&self, index: u64) -> Option<&Truth> {
         self.truth
             .get(usize::try_from(index.checked_sub(self.config.first)?).ok()?)
+    }
+
+    fn truth_mut(&mut self, index: u64) -> Option<&mut Truth> {
+        let at = usize::try_from(index.checked_sub(self.config.first)?).ok()?;
+        self.truth.get_mut(at)
     }
 
     /// Returns whether a producer stored to the doorbell for an index past every probe, if the GPU took the index.
@@ -335,6 +347,7 @@ impl Sim {
                     self.ring(origin, last)
                 }
             }
+            Phase::Next(next) => self.step_next(next, choice),
             Phase::Ringing(walk) => self.step(walk, choice),
         };
     }

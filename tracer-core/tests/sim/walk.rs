@@ -29,6 +29,17 @@ impl State {
             max: index,
         }
     }
+
+    /// The state after everything up to an index was captured, and `before` it.
+    pub fn after(before: Option<Self>, index: u64) -> Self {
+        let max = before.map_or(index, |state| state.max.max(index));
+        Self { max, ..Self::at(index) }
+    }
+
+    /// Returns the index up to which everything was published, copied and captured, if it is one.
+    pub fn all_at(self) -> Option<u64> {
+        (self.low == self.max && self.copied == self.max).then_some(self.max)
+    }
 }
 
 pub struct Walk {
@@ -51,13 +62,17 @@ pub struct Walk {
     dropped: bool,
 }
 
+/// Returns the call of a record. It has the number of its thread.
+pub fn call(origin: Origin) -> InCall {
+    InCall {
+        call: u64::from(origin.tid),
+        stream: Some(7),
+    }
+}
+
 impl Sim {
-    /// Processes the entry of a producer into the doorbell function.
-    pub(super) fn ring(&mut self, origin: Origin, value: u64) -> Phase {
-        if !self.attached || origin.time_ns % 256 < u64::from(self.config.direct) {
-            self.rung = self.rung.max((value + 1).min(self.write));
-            return Phase::Idle;
-        }
+    /// Begins a walk.
+    pub(super) fn walk(&mut self, origin: Origin, value: u64) -> Phase {
         let (read_index, write_index) = (self.read, self.write);
         let rung_end = self.bpf.map(|state| state.max);
         self.unseen.extend(self.seen_end..read_index.min(value));
@@ -135,13 +150,19 @@ impl Sim {
             copied: walk.copied,
             max: self.bpf.map_or(walk.max, |state| state.max.max(walk.max)),
         });
-        self.seen_end = self.seen_end.max(walk.max);
+        self.known_read = Some(walk.read_index);
+        self.was_rung(walk.end, walk.max);
+        Phase::Idle
+    }
+
+    /// Ends a doorbell that published packets below `end`, if those below `max` are published.
+    pub(super) fn was_rung(&mut self, end: u64, max: u64) {
+        self.seen_end = self.seen_end.max(max);
         // `Truth::rung_before` and `Sim::named` show which lower indexes an attached tracer may claim.
         let (from, to) = self.published.unwrap_or((0, 0));
-        self.published = Some((from, to.max(walk.end)));
+        self.published = Some((from, to.max(end)));
         // The store itself.
-        self.rung = self.rung.max(walk.end);
-        Phase::Idle
+        self.rung = self.rung.max(end);
     }
 
     /// Asserts that the walk of a thread's own doorbell reads the packets that the thread has just published, if they are still
@@ -199,8 +220,7 @@ impl Sim {
             if !dropped && walk.captured == index && (!still_its_slot || (not_stale && is_final)) {
                 walk.captured += 1;
             }
-            let at = index.checked_sub(self.config.first).map(|at| at as usize);
-            if let Some(truth) = at.and_then(|at| self.truth.get_mut(at))
+            if let Some(truth) = self.truth_mut(index)
                 && still_its_slot
                 && !dropped
             {
@@ -220,11 +240,7 @@ impl Sim {
                 read_index,
                 write_index,
                 value: walk.value,
-                // The call has the number of its thread.
-                call: Some(InCall {
-                    call: u64::from(walk.origin.tid),
-                    stream: Some(7),
-                }),
+                call: Some(call(walk.origin)),
                 packets: &[],
                 ready: 0,
                 stamps: &[],
@@ -264,7 +280,7 @@ impl Sim {
         dropped
     }
 
-    fn drops(&self, choice: u8) -> bool {
+    pub(super) fn drops(&self, choice: u8) -> bool {
         choice < self.config.drops
     }
 }

@@ -39,7 +39,7 @@ pub fn doorbell_by_signal(ctx: ProbeContext) -> u32 {
             }
         };
         if let Some(at) = at {
-            capture(current, cookie as u32, at, value, ctx.regs);
+            capture(current, cookie as u32, at, value, ctx.regs, 0);
         }
     }
     0

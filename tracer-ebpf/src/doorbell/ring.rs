@@ -7,13 +7,8 @@ use tracer_common::{
 
 use crate::user;
 
-/// The start of an `amd_queue_t`.
-#[repr(C, align(8))]
-#[derive(Clone, Copy)]
-struct Head([u64; queue::HEAD_LEN / 8]);
-
-/// Words from the write index to the read index, including both. One read takes both.
-const INDEXES: usize = (queue::READ_DISPATCH_ID - queue::WRITE_DISPATCH_ID) / 8 + 1;
+/// Words of an `amd_queue_t` from the address of the ring to its size, including both. One read takes both.
+const RING: usize = (queue::SIZE - queue::BASE_ADDRESS) / 8 + 1;
 
 /// The facts about a queue that one walk needs.
 pub struct Ring {
@@ -25,7 +20,7 @@ pub struct Ring {
     pub size: u32,
     /// Read index when the ring was read.
     pub read_index: u64,
-    /// Write index at the same moment.
+    /// Write index a moment later.
     pub write_index: u64,
 }
 
@@ -73,16 +68,19 @@ impl Ring {
 
     #[inline(always)]
     fn try_read(&mut self, queue: u64) -> Option<()> {
-        let head: Head = user::read(queue)?;
-        let size = head.0[queue::SIZE / 8] as u32;
+        let word = |offset: usize| queue.wrapping_add(offset as u64);
+        let ring: [u64; RING] = user::read(word(queue::BASE_ADDRESS))?;
+        let size = ring[RING - 1] as u32;
         if size == 0 || size > queue::MAX_PACKETS || size & (size - 1) != 0 {
             return None;
         }
+        // One by one, because there is no stack for what lies between them. The read index is never above a write index that is
+        // read later.
+        self.read_index = user::read(word(queue::READ_DISPATCH_ID))?;
+        self.write_index = user::read(word(queue::WRITE_DISPATCH_ID))?;
         self.queue = queue;
-        self.base = head.0[queue::BASE_ADDRESS / 8];
+        self.base = ring[0];
         self.size = size;
-        self.read_index = head.0[queue::READ_DISPATCH_ID / 8];
-        self.write_index = head.0[queue::WRITE_DISPATCH_ID / 8];
         Some(())
     }
 
@@ -96,13 +94,11 @@ impl Ring {
     /// Returns one past the highest index whose producer may write now: see `Packets::limit`.
     #[inline(always)]
     pub fn limit_now(&self) -> Option<u64> {
-        let from_write_index: [u64; INDEXES] = user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64))?;
-        let reach = from_write_index[INDEXES - 1].wrapping_add(u64::from(self.size));
-        Some(if from_write_index[0] < reach {
-            from_write_index[0]
-        } else {
-            reach
-        })
+        // Two reads: see `try_read`.
+        let write_index: u64 = user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64))?;
+        let read_index: u64 = user::read(self.queue.wrapping_add(queue::READ_DISPATCH_ID as u64))?;
+        let reach = read_index.wrapping_add(u64::from(self.size));
+        Some(if write_index < reach { write_index } else { reach })
     }
 
     /// Returns whether a slot's content is final for packet `index`: a valid header, a consumed packet, or a slot that already

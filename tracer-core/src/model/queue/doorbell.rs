@@ -27,7 +27,7 @@ impl Queue {
             self.observe(now, event.ring_packets, event.read_index, event.write_index);
             // The write index of a walk is not used here, because it is bounded by what may have been written.
             self.write_log.see(now, event.write_index);
-            if self.created.is_none() {
+            if self.created.is_none() && event.ring_base != 0 {
                 self.ring_base = event.ring_base;
             }
             if event.first < event.end {

@@ -78,6 +78,7 @@ fn set<T: Copy>(scene: &Scene, field: usize, value: T) {
     let place = scene.runtime.queue + field as u64;
     scene.runtime.submit(5);
     let before: T = peek(place);
+    scene.runtime.be_forgotten();
     let index = scene.runtime.write(dispatch(0));
     poke(place, value);
     scene.runtime.ring(index);
@@ -94,6 +95,7 @@ fn point(scene: &Scene, queue: u64) {
     let place = scene.runtime.doorbell + SIGNAL_QUEUE_PTR as u64;
     scene.runtime.submit(2);
     let before: u64 = peek(place);
+    scene.runtime.be_forgotten();
     let index = scene.runtime.write(dispatch(0));
     poke(place, queue);
     scene.runtime.ring(index);

@@ -34,6 +34,8 @@ pub struct Runtime {
     ring: u64,
     store: Function,
     add_write_index: Function,
+    library: *mut c_void,
+    agent: u64,
 }
 
 fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
@@ -105,7 +107,15 @@ impl Runtime {
             ring: peek(queue + queue::BASE_ADDRESS as u64),
             store: function(library, c"hsa_signal_store_screlease")?,
             add_write_index: function(library, c"hsa_queue_add_write_index_screlease")?,
+            library,
+            agent: found[0],
         })
+    }
+
+    /// Makes the recorder read this queue's memory at its next doorbell as at the first one: what it remembers of a queue is valid
+    /// until a queue is created.
+    pub fn be_forgotten(&self) {
+        Self::create_queue(self.library, self.agent).expect("another queue");
     }
 
     fn create_queue(library: *mut c_void, agent: u64) -> Result<u64, String> {
