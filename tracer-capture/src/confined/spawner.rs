@@ -248,7 +248,7 @@ fn keep_only(channel: Channel) -> io::Result<Channel> {
     let own = socket.as_raw_fd().unsigned_abs();
     for (first, last) in [(0, own - 1), (own + 1, u32::MAX)] {
         // SAFETY: this process was forked for the work that follows, and uses none of these descriptors.
-        Errno::result(unsafe { libc::close_range(first, last, 0) })?;
+        Errno::result(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })?;
     }
     // A pipe without a writer: reading from it returns no bytes, writing to it fails.
     let (nothing, writer) = rustix::pipe::pipe()?;

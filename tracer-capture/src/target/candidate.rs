@@ -157,8 +157,7 @@ mod tests {
         std::thread::scope(|scope| {
             let (go, wait) = std::sync::mpsc::channel::<()>();
             scope.spawn(move || {
-                // SAFETY: a system call without arguments.
-                let _ = sender.send(unsafe { libc::gettid() });
+                let _ = sender.send(rustix::thread::gettid().as_raw_nonzero().get());
                 let _ = wait.recv();
             });
             let thread = thread.recv().unwrap();

@@ -58,7 +58,10 @@ impl Sim {
             next.read_index = Some(self.read);
             return Phase::Next(next);
         };
-        let is_valid = next.read.iter().all(|(packet, _)| packet.kind() != packet_type::INVALID);
+        let is_valid = next
+            .read
+            .iter()
+            .all(|(packet, _)| packet.kind() != packet_type::INVALID);
         if !is_valid || read_index > next.first || self.drops(choice) {
             let time_ns = self.time_ns;
             return self.walk(Origin { time_ns, ..next.origin }, next.value);

@@ -135,8 +135,7 @@ impl Calls {
         mut about: About,
         call: impl FnOnce() -> (Status, Option<Object>),
     ) -> Status {
-        // SAFETY: gettid has no preconditions.
-        let tid = unsafe { libc::gettid() };
+        let tid = rustix::thread::gettid().as_raw_nonzero().get();
         let start_ns = clock::now();
         let (result, created) = call();
         let end_ns = clock::now();

@@ -120,8 +120,7 @@ impl Steady {
     /// Writes the number of complete dispatches. Readers see the former number or this one.
     pub(crate) fn report_progress(&self, done: u64) -> Result<()> {
         let Some(path) = &self.progress else { return Ok(()) };
-        // SAFETY: gettid is a system call without arguments.
-        let thread = unsafe { libc::gettid() };
+        let thread = rustix::thread::gettid().as_raw_nonzero();
         let new = path.with_extension(thread.to_string());
         let written = fs::write(&new, done.to_string()).and_then(|()| fs::rename(&new, path));
         written.map_err(|source| Error::File {

@@ -3,12 +3,15 @@
 /// A function that a producer calls with the runtime's object and a value.
 pub type Function = extern "C" fn(*const u64, u64);
 
-// One function for each probe. They begin as the functions of ROCr do: with `push`, which the kernel emulates.
+// One function for each probe. They begin as the functions of ROCr do: with `push`, which the kernel emulates. They are global,
+// because a release build may put the assembly and its users into different objects.
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!(
     ".pushsection .text.tracer_doorbell, \"ax\", @progbits",
     ".irp name, alone, empty, doorbell, reserve",
     ".balign 64",
+    ".globl tracer_doorbell_\\name",
+    ".hidden tracer_doorbell_\\name",
     "tracer_doorbell_\\name:",
     "push rbp",
     "pop rbp",
