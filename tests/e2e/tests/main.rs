@@ -20,6 +20,7 @@ mod export;
 mod gpu_time;
 mod hip;
 mod import;
+mod inside;
 mod ioctl;
 mod kfd_proc;
 mod live;

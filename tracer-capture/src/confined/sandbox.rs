@@ -163,6 +163,9 @@ fn common_calls() -> io::Result<Calls> {
         libc::SYS_futex,
         libc::SYS_clock_gettime,
         libc::SYS_getrandom,
+        // getrandom of glibc 2.41 and later: it blocks signals while it makes its states, as many as there are processors.
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_sched_getaffinity,
         libc::SYS_rt_sigreturn,
         libc::SYS_restart_syscall,
         libc::SYS_exit,
@@ -272,7 +275,11 @@ mod tests {
             [libc::SYS_process_vm_readv, 1, 0, 0, 0],
             [libc::SYS_memfd_create, path, i64::from(MEMFD_FLAGS.bits()), 0, 0],
         ];
-        let of_both = [map(libc::PROT_READ), [libc::SYS_brk, 0, 0, 0, 0]];
+        let of_both = [
+            map(libc::PROT_READ),
+            [libc::SYS_brk, 0, 0, 0, 0],
+            [libc::SYS_rt_sigprocmask, 0, 0, 0, 8],
+        ];
         for (confine, forbidden, allowed) in [
             (
                 as_reader as fn() -> _,
