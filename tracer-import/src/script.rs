@@ -75,7 +75,8 @@ impl Script {
             WRAPPED => self.doorbells.packets(line, true, out)?,
             IOCTL_ENTER => self.ioctls.enter(line, out)?,
             IOCTL_EXIT => self.ioctl_exit(line, out)?,
-            MARK if line.body.ends_with(END) => self.is_ended = true,
+            // The others wake the script's reader.
+            MARK if self.captured.is_some() => self.is_ended |= line.body.ends_with(END),
             name if name.starts_with(DOORBELL) => self.doorbells.ring(line, out)?,
             _ => return Ok(false),
         }

@@ -59,6 +59,7 @@ sum=$(sha256sum <"$library") || fail "$library: it cannot be read; give the path
     fail "$library is another file than this script was printed for; print one: tracer record --script --library FILE"
 
 reader=
+waker=
 made=
 mounted=
 t=/sys/kernel/tracing
@@ -113,12 +114,13 @@ runs() {
     grep -q '^State:.[^XZ]' "/proc/$1/status" 2>/dev/null
 }
 
-# Ends the reader. Linux 7.2 loops in its system call if nothing but discarded events is left, until there is another event.
+# Ends the reader. Linux 7.2 can loop in its system call until there is another event, and no file of tracefs can be opened then.
+# So descriptor 4 is there before.
 end_reader() {
     kill -KILL "$reader"
     tries=0
     while runs "$reader" && [ $tries -lt 10 ]; do
-        echo >$i/trace_marker
+        echo >&4
         ! runs "$reader" || sleep 1
         tries=$((tries + 1))
     done
@@ -126,6 +128,9 @@ end_reader() {
 
 end() {
     [ -z "$reader" ] || end_reader
+    [ -z "$waker" ] || kill -KILL "$waker"
+    # A group with an open file cannot be removed.
+    exec 4>&-
     [ -z "$made" ] || remove "$group"
     [ -z "$mounted" ] || umount "$mounted"
 }
@@ -148,9 +153,10 @@ for old in "$t/instances/$space"_*; do
 done
 mkdir "$i" || fail "$i cannot be created"
 made=1
+exec 4>"$i/trace_marker"
 (
     trap '' HUP INT QUIT TERM
-    exec cat "$i/trace_pipe" >&3
+    exec cat "$i/trace_pipe" >&3 4>&-
 ) &
 reader=$!
 # Another process removes everything if this one is killed.
@@ -158,7 +164,7 @@ script=$$
 (
     trap '' HUP INT QUIT TERM
     trap - EXIT
-    while runs $script; do sleep 1; done
+    while runs $script; do sleep 1 4>&-; done
     [ ! -d "$i" ] || end
 ) </dev/null >/dev/null 2>&1 3>&- &
 guardian=$!
@@ -268,12 +274,22 @@ for event in @DRIVER_EVENTS@; do
 done
 
 # In a process of its own, in which no function of this script has the name of a program.
-(exec "$@") 3>&-
+(exec "$@") 3>&- 4>&-
 status=$?
 
+# From now on events become rare: see end_reader.
+(
+    trap '' HUP INT QUIT TERM
+    trap - EXIT
+    while runs $script; do
+        sleep 1 4>&-
+        echo >&4
+    done
+) </dev/null >/dev/null 2>&1 3>&- &
+waker=$!
 stop "$group"
 # Events come in the order of their times. So everything was read when the last one is there.
-echo '@END@' >$i/trace_marker
+echo '@END@' >&4
 written=0
 tries=0
 until tail -c 4096 /proc/$$/fd/3 | grep -q @END@; do
@@ -285,8 +301,9 @@ until tail -c 4096 /proc/$$/fd/3 | grep -q @END@; do
     sleep 1
 done
 end_reader
-kill -KILL $guardian
-wait $guardian 2>/dev/null
+kill -KILL $guardian $waker
+wait $guardian $waker 2>/dev/null
 reader=
+waker=
 echo "$me: wrote $out; read it with: tracer import $out" >&2
 exit $status
