@@ -23,6 +23,20 @@ pub fn plain(project: &Project) -> Command {
     command
 }
 
+/// Returns a command that runs a subcommand of cargo by its own program, as [`plain`].
+pub fn plain_with(project: &Project, program: impl AsRef<OsStr>) -> Command {
+    let cargo = plain(project);
+    let mut command = Command::new(program);
+    command.current_dir(project.root());
+    for (name, value) in cargo.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
 fn remove_variables(command: &mut Command, unwanted: fn(&str) -> bool) {
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(unwanted) {

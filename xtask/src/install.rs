@@ -24,7 +24,7 @@ const LIST: &str = "lib/tracer/installed-files";
 /// The kernels of hsa-dispatch, below the prefix; tests/hsa-dispatch/src/kernels.rs searches there.
 const KERNELS: &str = "lib/tracer/gpu-kernels";
 /// The programs that users run.
-const PROGRAMS: [&str; 2] = ["tracer", "hsa-dispatch"];
+pub const PROGRAMS: [&str; 2] = ["tracer", "hsa-dispatch"];
 /// Folders below the prefix that belong to tracer alone: they are removed if they are empty.
 const OWN_FOLDERS: [&str; 3] = [KERNELS, "lib/tracer", "share/doc/tracer"];
 
@@ -51,8 +51,9 @@ pub struct Uninstall {
 pub fn install(project: &Project, wanted: &Install) -> Result<()> {
     let profile = if wanted.dev { Profile::Dev } else { Profile::Release };
     build::run(project, profile)?;
-    let stage = project.target().join("install");
-    stage_all(project, profile, &stage)?;
+    let folder = project.target().join("install");
+    stage(project, &project.target().join(profile.folder()), &folder)?;
+    write_list(&folder)?;
     let prefix = std::path::absolute(&wanted.prefix)?;
     // Removes the files that an earlier version installed and this one does not.
     if prefix.join(LIST).exists() {
@@ -60,7 +61,7 @@ pub fn install(project: &Project, wanted: &Install) -> Result<()> {
     }
     let mut copy = as_owner(&prefix, "cp")?;
     copy.args(["-R", "--no-preserve=ownership", "-T"])
-        .arg(&stage)
+        .arg(&folder)
         .arg(&prefix);
     cmd::run(&mut copy)?;
     eprintln!(
@@ -78,10 +79,9 @@ pub fn uninstall(wanted: &Uninstall) -> Result<()> {
     Ok(())
 }
 
-/// Puts the files into `stage` with the layout that they have below the prefix, and adds their list.
-fn stage_all(project: &Project, profile: Profile, stage: &Path) -> Result<()> {
+/// Puts the files into `stage`, with the layout that they have below the prefix; `programs` is the folder of the programs.
+pub fn stage(project: &Project, programs: &Path, stage: &Path) -> Result<()> {
     cmd::remove_all(stage)?;
-    let programs = project.target().join(profile.folder());
     for program in PROGRAMS {
         put(&programs.join(program), &stage.join("bin").join(program))?;
     }
@@ -103,11 +103,23 @@ fn stage_all(project: &Project, profile: Profile, stage: &Path) -> Result<()> {
             .arg("generate")
             .arg(stage.join("share")),
     )?;
-    let mut files = BTreeSet::from([PathBuf::from(LIST)]);
-    list(stage, stage, &mut files)?;
+    files(stage).map(drop)
+}
+
+/// Writes the list of the staged files, which is one of them.
+fn write_list(stage: &Path) -> Result<()> {
+    let mut files = files(stage)?;
+    files.insert(LIST.into());
     let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
     fs::write(stage.join(LIST), lines)?;
     set_mode(&stage.join(LIST), 0o644)
+}
+
+/// Returns the staged files, relative to their folder, and gives them and their folders their usual modes.
+pub fn files(stage: &Path) -> Result<BTreeSet<PathBuf>> {
+    let mut files = BTreeSet::new();
+    list(stage, stage, &mut files)?;
+    Ok(files)
 }
 
 fn put(from: &Path, to: &Path) -> Result<()> {

@@ -11,6 +11,7 @@ mod claims;
 mod clients;
 mod cmd;
 mod demo;
+mod dist;
 mod faults;
 mod fuzz;
 mod imports;
@@ -100,6 +101,11 @@ enum Task {
     Bench(bench::Bench),
     /// Build tracer optimized and install it with hsa-dispatch, man pages and completions, so that `sudo tracer` works.
     Install(install::Install),
+    /// Make the packages of a release: tarball, .deb, .rpm, container file, list of parts, checksums.
+    ///
+    /// The programs need glibc 2.28. ADVISORY_DB can name a copy of the database of advisories to check against, and SIGNING_KEY a key
+    /// of ssh-keygen that signs the checksums.
+    Dist(dist::Dist),
     /// Remove what `install` installed.
     Uninstall(install::Uninstall),
     /// Print the paths in use, as shell assignments: `eval "$(cargo xtask env)"`.
@@ -138,6 +144,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Soak(wanted) => soak::run(&project, wanted),
         Task::Bench(wanted) => return bench::run(&project, wanted),
         Task::Install(wanted) => install::install(&project, wanted),
+        Task::Dist(wanted) => dist::run(&project, wanted),
         Task::Uninstall(wanted) => install::uninstall(wanted),
         Task::Env => {
             print!("{}", project.shell_assignments());

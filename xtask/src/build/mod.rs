@@ -47,7 +47,7 @@ pub fn with_examples(project: &Project, profile: Profile) -> Result<()> {
 }
 
 fn everything(project: &Project, profile: Profile, targets: &[&str]) -> Result<()> {
-    objects(project, &gpu::CPUS)?;
+    objects(project)?;
     let mut cargo = cargo::workspace(project);
     cargo
         .args(["build", "--workspace"])
@@ -62,7 +62,7 @@ fn everything(project: &Project, profile: Profile, targets: &[&str]) -> Result<(
 /// Builds only what a run on the simulated GPU `cpu` needs, with the features that the workspace gives these packages: a later build
 /// of the workspace builds none of them again.
 pub fn simulation(project: &Project, cpu: &'static str) -> Result<()> {
-    objects(project, &[cpu])?;
+    objects_for(project, &[cpu])?;
     let mut cargo = cargo::workspace(project);
     cargo.arg("build").envs(project.variables());
     for package in ["tracer-cli", "kfd-sim", "hsa-dispatch", "tracer-core"] {
@@ -75,7 +75,7 @@ pub fn simulation(project: &Project, cpu: &'static str) -> Result<()> {
 pub fn lint(project: &Project) -> Result<()> {
     format::check(project)?;
     imports::check(project)?;
-    objects(project, &gpu::CPUS)?;
+    objects(project)?;
     ebpf::lint(project, &BpfLinker::choose(project)?)?;
     gpu::lint(project)?;
     let mut cargo = cargo::workspace(project);
@@ -83,8 +83,13 @@ pub fn lint(project: &Project) -> Result<()> {
     cmd::run(cargo.envs(project.variables()).args(["--", "--deny", "warnings"]))
 }
 
+/// Builds the eBPF objects and the GPU code objects, if their sources changed.
+pub fn objects(project: &Project) -> Result<()> {
+    objects_for(project, &gpu::CPUS)
+}
+
 /// Builds the eBPF objects, and the GPU code objects for these processors, if their sources changed.
-fn objects(project: &Project, cpus: &[&'static str]) -> Result<()> {
+fn objects_for(project: &Project, cpus: &[&'static str]) -> Result<()> {
     setup::run(project, &Part::BUILD)?;
     let linker = BpfLinker::choose(project)?;
     let ebpf: Job<'_> = Box::new(|| ebpf::build(project, &linker));

@@ -1,12 +1,11 @@
 //! The linker of eBPF programs. It must read the bitcode of this compiler's LLVM.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::Install;
-use crate::cargo;
+use super::{Install, tool::Tool};
 use crate::cmd;
 use crate::project::Project;
 
@@ -23,8 +22,8 @@ const RELEASES: [(u32, &str); 1] = [(22, "0.10.3")];
 pub struct BpfLinker {
     /// The path of the program.
     pub program: PathBuf,
-    /// The release to install there; `None` for the user's own linker.
-    release: Option<&'static str>,
+    /// What to install there; `None` for the user's own linker.
+    tool: Option<Tool>,
 }
 
 impl BpfLinker {
@@ -34,7 +33,7 @@ impl BpfLinker {
         if let Some(program) = env::var_os(VARIABLE).filter(|program| !program.is_empty()) {
             return Ok(Self {
                 program: program.into(),
-                release: None,
+                tool: None,
             });
         }
         let release = release_for(toolchain.llvm_major).with_context(|| {
@@ -44,20 +43,18 @@ impl BpfLinker {
                 toolchain.llvm_major, toolchain.release
             )
         })?;
-        let program = project
-            .cache()
-            .join(format!("tools/bpf-linker-{release}/bin/bpf-linker"));
+        let tool = Tool::of(project, NAME, release);
         Ok(Self {
-            program,
-            release: Some(release),
+            program: tool.program(),
+            tool: Some(tool),
         })
     }
 }
 
 impl Install for BpfLinker {
     fn name(&self) -> String {
-        match self.release {
-            Some(release) => format!("bpf-linker {release}"),
+        match &self.tool {
+            Some(tool) => tool.name(),
             None => self.program.display().to_string(),
         }
     }
@@ -68,29 +65,13 @@ impl Install for BpfLinker {
     }
 
     fn install(&self, project: &Project) -> Result<()> {
-        let Some(release) = self.release else {
+        let Some(tool) = &self.tool else {
             bail!(
                 "{} is no program named {NAME}: correct or unset {VARIABLE}",
                 self.program.display()
             );
         };
-        let root = self
-            .program
-            .ancestors()
-            .nth(2)
-            .context("the linker's folder has no parent")?;
-        let build = project.cache().join("tools/build");
-        let mut cargo = cargo::plain(project);
-        // In the root folder cargo finds no project's configuration.
-        cargo.current_dir(Path::new("/")).env("CARGO_TARGET_DIR", &build);
-        // LLVM does the linker's work. To optimize the linker's own code more than doubles the time of this build, and makes no link
-        // faster.
-        cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
-        cargo
-            .args(["install", "--locked", "--version", release, "bpf-linker", "--root"])
-            .arg(root);
-        cmd::run(&mut cargo).context("cannot build bpf-linker: check the network and run the step again")?;
-        cmd::remove_all(&build)
+        tool.install(project)
     }
 }
 

@@ -12,7 +12,9 @@ mod monitors;
 mod peers;
 mod rootfs;
 mod rust_src;
+mod tool;
 mod vm;
+mod zig;
 
 use std::time::Instant;
 
@@ -21,7 +23,9 @@ use clap::ValueEnum;
 
 pub use bpf_linker::BpfLinker;
 pub use rootfs::Rootfs;
+pub use tool::Tool;
 pub use vm::{Series, VmKernel};
+pub use zig::Zig;
 
 use crate::cmd;
 use crate::lock;
@@ -52,6 +56,8 @@ pub enum Part {
     Containers,
     /// bpftrace and perf, as Debian's stable release ships them, for `bench`.
     Peers,
+    /// Zig's C compiler and the programs that make packages, for `dist`.
+    Packagers,
     /// QEMU and Debian's kernels, for tests on drivers that this machine's kernel lacks.
     Vm,
 }
@@ -61,6 +67,8 @@ impl Part {
     pub const DEMO: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Stable];
     /// The parts that `bench` needs.
     pub const BENCH: [Self; 4] = [Self::RustSrc, Self::BpfLinker, Self::Stable, Self::Peers];
+    /// The parts that `dist` needs.
+    pub const DIST: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Packagers];
     /// The parts that the tests without virtual machines need.
     pub const ALL: [Self; 6] = [
         Self::RustSrc,
@@ -85,6 +93,13 @@ impl Part {
             Self::Browser => vec![Box::new(Browser::new(project))],
             Self::Containers => vec![Box::new(Containers::new(project))],
             Self::Peers => vec![Box::new(Peers::new(project))],
+            Self::Packagers => vec![
+                Box::new(Zig::new(project)),
+                Box::new(cargo_deb(project)),
+                Box::new(cargo_generate_rpm(project)),
+                Box::new(cargo_deny(project)),
+                Box::new(cargo_cyclonedx(project)),
+            ],
             Self::Vm => {
                 // Programs of newer headers run with the C library of such a folder.
                 let mut installs: Vec<Box<dyn Install>> = vec![Box::new(Rootfs::newest(project))];
@@ -94,6 +109,26 @@ impl Part {
             }
         })
     }
+}
+
+/// Returns what makes a .deb.
+pub fn cargo_deb(project: &Project) -> Tool {
+    Tool::of(project, "cargo-deb", "3.8.0")
+}
+
+/// Returns what makes an .rpm.
+pub fn cargo_generate_rpm(project: &Project) -> Tool {
+    Tool::of(project, "cargo-generate-rpm", "0.21.1")
+}
+
+/// Returns what checks the licences of crates, and known attacks on them.
+pub fn cargo_deny(project: &Project) -> Tool {
+    Tool::of(project, "cargo-deny", "0.20.2")
+}
+
+/// Returns what lists the crates of a program.
+pub fn cargo_cyclonedx(project: &Project) -> Tool {
+    Tool::of(project, "cargo-cyclonedx", "0.5.9")
 }
 
 /// One thing to install.

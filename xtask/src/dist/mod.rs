@@ -1,0 +1,143 @@
+//! Packages of a release: one folder with a tarball, a .deb, an .rpm, a container file, the list of all parts and the checksums.
+//!
+//! Everything that differs between two builds of the same commit is set: times, owners, the order of files, and the paths of sources.
+
+mod binaries;
+mod checks;
+mod packages;
+mod trial;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::build;
+use crate::cmd;
+use crate::install;
+use crate::project::Project;
+use crate::setup::{self, Part};
+
+/// The checksums of all files.
+const CHECKSUMS: &str = "SHA256SUMS";
+
+/// What to make of a release.
+#[derive(Args)]
+pub struct Dist {
+    /// Put the files into this folder, which is emptied first.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Afterwards build the last commit again in another folder, and fail if a file differs.
+    #[arg(long)]
+    twice: bool,
+    /// Afterwards install, use and remove the packages in new root folders of Debian. Needs root.
+    #[arg(long)]
+    trial: bool,
+}
+
+/// The parts of a release's name, and where its files go.
+struct Release {
+    version: String,
+    /// Time of the last commit, in seconds of Unix time: that of every file.
+    time: String,
+    out: PathBuf,
+}
+
+/// Makes the packages.
+pub fn run(project: &Project, wanted: &Dist) -> Result<()> {
+    setup::run(project, &Part::DIST)?;
+    let release = Release {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        time: git(project.root(), &["log", "-1", "--format=%ct"])?,
+        out: match &wanted.out {
+            Some(out) => std::path::absolute(out)?,
+            // `target/dist` is cargo's own folder, of the profile with that name.
+            None => project.target().join("packages"),
+        },
+    };
+    cmd::remove_all(&release.out)?;
+    fs::create_dir_all(&release.out)?;
+    checks::licences(project)?;
+    build::objects(project)?;
+    let programs = binaries::build(project)?;
+    let stage = project.target().join("dist-stage");
+    install::stage(project, &programs, &stage)?;
+    packages::tarball(&release, &stage)?;
+    let package = packages::describe(project, &release, &stage)?;
+    packages::deb(project, &release, &package, 1, &release.out)?;
+    packages::rpm(project, &release, &package)?;
+    checks::parts(project, &release)?;
+    fs::copy(
+        project.root().join("packaging/Containerfile"),
+        release.out.join("Containerfile"),
+    )?;
+    sign(&release.out)?;
+    if wanted.twice {
+        again(project, &release)?;
+    }
+    if wanted.trial {
+        trial::run(project, &release, &package)?;
+    }
+    eprintln!("==> the packages are in {}", release.out.display());
+    Ok(())
+}
+
+/// Writes the checksums, and signs them by the key that $SIGNING_KEY names.
+fn sign(out: &Path) -> Result<()> {
+    let mut names: Vec<String> = fs::read_dir(out)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<_>>()?;
+    names.sort();
+    let sums = cmd::read(Command::new("sha256sum").current_dir(out).arg("--").args(&names))?;
+    fs::write(out.join(CHECKSUMS), sums)?;
+    let Some(key) = std::env::var_os("SIGNING_KEY").filter(|key| !key.is_empty()) else {
+        eprintln!("==> the checksums are not signed: SIGNING_KEY names no key");
+        return Ok(());
+    };
+    let mut sign = Command::new("ssh-keygen");
+    sign.args(["-Y", "sign", "-n", "file", "-f"])
+        .arg(key)
+        .arg(out.join(CHECKSUMS));
+    cmd::run(&mut sign).context("cannot sign the checksums: SIGNING_KEY must name a key of ssh-keygen")
+}
+
+/// Builds the last commit in another folder, and compares the checksums.
+fn again(project: &Project, release: &Release) -> Result<()> {
+    if !git(project.root(), &["status", "--porcelain"])?.is_empty() {
+        bail!("a second build is one of the last commit, and there are changes since: commit them first");
+    }
+    let folder = project.target().join("dist-again");
+    let (source, out) = (folder.join("source"), folder.join("out"));
+    cmd::remove_all(&folder)?;
+    cmd::run(
+        Command::new("git")
+            .args(["clone", "--quiet", "--no-hardlinks"])
+            .arg(project.root())
+            .arg(&source),
+    )?;
+    let mut cargo = crate::cargo::plain(project);
+    cargo
+        .current_dir(&source)
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("SIGNING_KEY");
+    cmd::run(cargo.args(["xtask", "dist", "--out"]).arg(&out))?;
+    let read = |folder: &Path| fs::read_to_string(folder.join(CHECKSUMS));
+    let (first, second) = (read(&release.out)?, read(&out)?);
+    let differing: Vec<&str> = first
+        .lines()
+        .filter(|line| !second.lines().any(|other| other == *line))
+        .collect();
+    if !differing.is_empty() {
+        bail!("a second build differs in:\n{}", differing.join("\n"));
+    }
+    eprintln!("==> a second build from {} is the same", source.display());
+    Ok(())
+}
+
+/// Returns what git prints in a folder.
+fn git(folder: &Path, args: &[&str]) -> Result<String> {
+    let text = cmd::read(Command::new("git").current_dir(folder).args(args))?;
+    Ok(text.trim().to_owned())
+}
