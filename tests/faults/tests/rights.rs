@@ -59,11 +59,11 @@ fn for_a_user() -> Vec<Capability> {
 fn the_documents_name_the_same() {
     let unit = include_str!("../../../dashboards/systemd/tracer-serve.service");
     let needed = |list: &[Capability]| list.iter().map(|(name, _)| *name).collect::<BTreeSet<&str>>();
-    for set in ["CapabilityBoundingSet=", "AmbientCapabilities="] {
-        let line = unit.lines().find_map(|line| line.strip_prefix(set));
-        let listed: BTreeSet<&str> = line.expect(set).split_whitespace().collect();
-        assert_eq!(listed, needed(&recording()), "{set}");
-    }
+    let line = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
+    let listed: BTreeSet<&str> = line.expect("a set").split_whitespace().collect();
+    assert_eq!(listed, needed(&recording()));
     let security = include_str!("../../../docs/security.md");
     let rights = security.split("## Rights").nth(1).expect("the section");
     let words = rights.split(|letter: char| !letter.is_ascii_uppercase() && letter != '_');

@@ -5,7 +5,7 @@ use tracer_core::event::{Before, Doorbell, Origin, Packets};
 
 use super::{HANDLE, Phase, Readable, Record, Sim, walk};
 
-/// The most packets of a usual doorbell.
+/// The most packets of a usual doorbell; small, as the rings are.
 const MANY: u64 = 4;
 
 pub struct Next {

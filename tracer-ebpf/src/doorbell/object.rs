@@ -120,9 +120,6 @@ fn key(place: u64, tgid: u32) -> ObjectKey {
 }
 
 /// Records the doorbell if it is a usual one, and returns its time. 0: nothing was recorded.
-///
-/// A function of its own: if it were inlined, its data would be on the stack below the walk, and kernels allow a chain of calls only
-/// 512 bytes.
 #[inline(always)]
 pub fn ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> u64 {
     try_ring_next(place, epoch, task, site, value).unwrap_or(0)

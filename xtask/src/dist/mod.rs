@@ -57,8 +57,7 @@ pub fn run(project: &Project, wanted: &Dist) -> Result<()> {
             None => project.target().join("packages"),
         },
     };
-    cmd::remove_all(&release.out)?;
-    fs::create_dir_all(&release.out)?;
+    empty(&release.out)?;
     checks::licences(project)?;
     build::objects(project)?;
     let programs = binaries::build(project)?;
@@ -82,6 +81,19 @@ pub fn run(project: &Project, wanted: &Dist) -> Result<()> {
     }
     eprintln!("==> the packages are in {}", release.out.display());
     Ok(())
+}
+
+/// Makes the folder, and empties it if an earlier run made it. Another folder is refused.
+fn empty(out: &Path) -> Result<()> {
+    let is_other = out.is_dir() && fs::read_dir(out)?.next().is_some() && !out.join(CHECKSUMS).is_file();
+    if is_other {
+        bail!(
+            "{}: it has other files, so it is not emptied; give another folder",
+            out.display()
+        );
+    }
+    cmd::remove_all(out)?;
+    Ok(fs::create_dir_all(out)?)
 }
 
 /// Writes the checksums, and signs them by the key that $SIGNING_KEY names.

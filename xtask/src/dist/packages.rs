@@ -13,7 +13,7 @@ use crate::project::Project;
 use crate::setup;
 
 /// The packages' scripts, in `packaging`.
-const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+const SCRIPTS: [&str; 2] = ["postinst", "prerm"];
 
 /// Writes the tarball: the files below a folder with the release's name.
 pub fn tarball(release: &Release, stage: &Path) -> Result<()> {
@@ -51,10 +51,6 @@ pub fn describe(project: &Project, release: &Release, stage: &Path) -> Result<Pa
     write(
         &files.join("lib/systemd/system/tracer-serve.service"),
         &unit.replace("/usr/local/bin/", "/usr/bin/"),
-    )?;
-    write(
-        &files.join("lib/sysusers.d/tracer.conf"),
-        &fs::read_to_string(from.join("tracer.sysusers"))?,
     )?;
     for script in SCRIPTS {
         write(

@@ -17,8 +17,8 @@ use crate::simulated;
 
 /// The releases of Debian: 12, 13, and the one in the making.
 const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
-/// What a user installs besides tracer.
-const PACKAGES: &str = "libhsa-runtime64-1";
+/// What a user installs besides tracer, and what unpacks the .rpm.
+const PACKAGES: &str = "libhsa-runtime64-1,rpm2cpio,cpio";
 /// The capabilities of docs/security.md that record a command.
 const CAPABILITIES: [&str; 10] = [
     "bpf",
@@ -154,7 +154,6 @@ impl Root {
 
     /// Unpacks the .rpm, and runs its program.
     fn unpack_rpm(&self, project: &Project, release: &Release) -> Result<()> {
-        self.inside(&["apt-get", "-qq", "install", "--yes", "rpm2cpio", "cpio"])?;
         let name = format!("tracer-{}-1.x86_64.rpm", release.version);
         fs::copy(release.out.join(&name), self.path.join("package.rpm"))?;
         self.inside(&[
