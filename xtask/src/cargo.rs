@@ -1,14 +1,30 @@
 //! Commands that run cargo, without the variables that an outer cargo set.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
 use crate::project::Project;
 
 /// Returns a cargo command for this project's workspace, without the variables that the outer `cargo run` set for xtask alone.
 pub fn workspace(project: &Project) -> Command {
-    let mut command = Command::new(env::var_os("CARGO").as_deref().unwrap_or(OsStr::new("cargo")));
+    workspace_with(project, cargo())
+}
+
+/// Returns a cargo command for other targets and for tools, also without the flags, wrappers and profiles meant for the workspace.
+pub fn plain(project: &Project) -> Command {
+    plain_with(project, cargo())
+}
+
+/// Returns a command that runs a subcommand of cargo by its own program, as [`plain`].
+pub fn plain_with(project: &Project, program: impl AsRef<OsStr>) -> Command {
+    let mut command = workspace_with(project, program);
+    remove_variables(&mut command, is_of_workspace_build);
+    command
+}
+
+fn workspace_with(project: &Project, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     command
         .current_dir(project.root())
         .env("CARGO_TARGET_DIR", project.target());
@@ -16,25 +32,8 @@ pub fn workspace(project: &Project) -> Command {
     command
 }
 
-/// Returns a cargo command for other targets and for tools, also without the flags, wrappers and profiles meant for the workspace.
-pub fn plain(project: &Project) -> Command {
-    let mut command = workspace(project);
-    remove_variables(&mut command, is_of_workspace_build);
-    command
-}
-
-/// Returns a command that runs a subcommand of cargo by its own program, as [`plain`].
-pub fn plain_with(project: &Project, program: impl AsRef<OsStr>) -> Command {
-    let cargo = plain(project);
-    let mut command = Command::new(program);
-    command.current_dir(project.root());
-    for (name, value) in cargo.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
+fn cargo() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 fn remove_variables(command: &mut Command, unwanted: fn(&str) -> bool) {

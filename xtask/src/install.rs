@@ -52,8 +52,8 @@ pub fn install(project: &Project, wanted: &Install) -> Result<()> {
     let profile = if wanted.dev { Profile::Dev } else { Profile::Release };
     build::run(project, profile)?;
     let folder = project.target().join("install");
-    stage(project, &project.target().join(profile.folder()), &folder)?;
-    write_list(&folder)?;
+    let files = stage(project, &project.target().join(profile.folder()), &folder)?;
+    write_list(&folder, files)?;
     let prefix = std::path::absolute(&wanted.prefix)?;
     // Removes the files that an earlier version installed and this one does not.
     if prefix.join(LIST).exists() {
@@ -79,8 +79,9 @@ pub fn uninstall(wanted: &Uninstall) -> Result<()> {
     Ok(())
 }
 
-/// Puts the files into `stage`, with the layout that they have below the prefix; `programs` is the folder of the programs.
-pub fn stage(project: &Project, programs: &Path, stage: &Path) -> Result<()> {
+/// Puts the files into `stage`, with the layout that they have below the prefix; `programs` is the folder of the programs. Returns
+/// the files.
+pub fn stage(project: &Project, programs: &Path, stage: &Path) -> Result<BTreeSet<PathBuf>> {
     cmd::remove_all(stage)?;
     for program in PROGRAMS {
         put(&programs.join(program), &stage.join("bin").join(program))?;
@@ -103,12 +104,11 @@ pub fn stage(project: &Project, programs: &Path, stage: &Path) -> Result<()> {
             .arg("generate")
             .arg(stage.join("share")),
     )?;
-    files(stage).map(drop)
+    files(stage)
 }
 
 /// Writes the list of the staged files, which is one of them.
-fn write_list(stage: &Path) -> Result<()> {
-    let mut files = files(stage)?;
+fn write_list(stage: &Path, mut files: BTreeSet<PathBuf>) -> Result<()> {
     files.insert(LIST.into());
     let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
     fs::write(stage.join(LIST), lines)?;

@@ -15,7 +15,7 @@ use crate::setup;
 /// An address that no computer has.
 const DATABASE: &str = "https://database.invalid/advisory-db";
 
-/// Checks the licences and origins of all crates; and against the database of advisories that $ADVISORY_DB names, if it does.
+/// Checks the licences and origins of the workspace's crates; and against the database of advisories that $ADVISORY_DB names, if it does.
 pub fn licences(project: &Project) -> Result<()> {
     let config = project.root().join("packaging/deny.toml");
     let deny = |config: &Path| {
@@ -57,7 +57,7 @@ pub fn licences(project: &Project) -> Result<()> {
     cmd::run(&mut check)
 }
 
-/// Writes the list of all crates in the program, as CycloneDX has it.
+/// Writes the list of the crates that `tracer` is built of, as CycloneDX has it. Those of its eBPF programs are not in this workspace.
 pub fn parts(project: &Project, release: &Release) -> Result<()> {
     // The lister writes next to the manifest of each crate, so it works in a copy.
     let copy = project.target().join("dist-parts");

@@ -47,6 +47,13 @@ struct Release {
 
 /// Makes the packages.
 pub fn run(project: &Project, wanted: &Dist) -> Result<()> {
+    // What ends later would end after a build of many minutes.
+    if wanted.twice && !git(project.root(), &["status", "--porcelain"])?.is_empty() {
+        bail!("a second build is one of the last commit, and there are changes since: commit them first");
+    }
+    if wanted.trial && !cmd::is_root()? {
+        bail!("trying the packages needs root");
+    }
     setup::run(project, &Part::DIST)?;
     let release = Release {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -117,9 +124,6 @@ fn sign(out: &Path) -> Result<()> {
 
 /// Builds the last commit in another folder, and compares the checksums.
 fn again(project: &Project, release: &Release) -> Result<()> {
-    if !git(project.root(), &["status", "--porcelain"])?.is_empty() {
-        bail!("a second build is one of the last commit, and there are changes since: commit them first");
-    }
     let folder = project.target().join("dist-again");
     let (source, out) = (folder.join("source"), folder.join("out"));
     cmd::remove_all(&folder)?;

@@ -34,7 +34,7 @@ const CAPABILITIES: [&str; 10] = [
 ];
 /// Dispatches of each recorded run.
 const DISPATCHES: u64 = 200;
-/// Folders in which each installation of a package leaves something, and those of the running system.
+/// Folders that are not compared: apt and dpkg write into some of them, and the kernel owns the others.
 const OTHERS: [&str; 7] = [
     "var/lib/dpkg",
     "var/lib/apt",
@@ -47,7 +47,6 @@ const OTHERS: [&str; 7] = [
 
 /// Tries the packages in each root folder.
 pub fn run(project: &Project, release: &Release, package: &Path) -> Result<()> {
-    ensure!(cmd::is_root()?, "trying the packages needs root");
     crate::build::simulation(project, simulated::ASIC)?;
     let folder = project.target().join("dist-trial");
     cmd::remove_all(&folder)?;
@@ -240,7 +239,7 @@ impl Root {
         cmd::remove_all(&folder)
     }
 
-    /// Returns the files and folders of the root, without those of [`OTHERS`].
+    /// Returns the files and folders of the root, without those in [`OTHERS`].
     fn files(&self) -> Result<BTreeSet<PathBuf>> {
         let mut command = Command::new("find");
         command.arg(&self.path).arg("-xdev");

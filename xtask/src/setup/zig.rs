@@ -9,8 +9,10 @@ use super::Install;
 use crate::cmd;
 use crate::project::Project;
 
-/// The packages, as Python's index has them: their programs are in there, ready to run.
-const WHEELS: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
+/// The release of Zig, which names the folder.
+const RELEASE: &str = "0.17.1";
+/// The package of the subcommand. As in Zig's, the program is in there, ready to run.
+const CARGO_ZIGBUILD: &str = "cargo-zigbuild==0.24.1";
 
 /// The folder of both.
 pub struct Zig {
@@ -20,7 +22,7 @@ pub struct Zig {
 impl Zig {
     pub fn new(project: &Project) -> Self {
         Self {
-            dir: project.cache().join("tools/zig-0.17.1"),
+            dir: project.cache().join(format!("tools/zig-{RELEASE}")),
         }
     }
 
@@ -37,7 +39,7 @@ impl Zig {
 
 impl Install for Zig {
     fn name(&self) -> String {
-        WHEELS.join(", ")
+        format!("Zig {RELEASE}, {CARGO_ZIGBUILD}")
     }
 
     fn is_ready(&self) -> bool {
@@ -54,9 +56,11 @@ impl Install for Zig {
         cmd::remove_all(&self.dir)?;
         let mut pip = Command::new("python3");
         pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"])
-            .args(["--root-user-action=ignore", "--target"])
+            .arg("--target")
             .arg(&partial)
-            .args(WHEELS);
+            .args([&format!("ziglang=={RELEASE}"), CARGO_ZIGBUILD])
+            // Older releases of pip do not know the option.
+            .env("PIP_ROOT_USER_ACTION", "ignore");
         cmd::read(&mut pip).context(
             "cannot get the compiler: is pip there (`apt-get install python3-pip`)? Otherwise check the network, and run the step again",
         )?;
