@@ -6,6 +6,7 @@
 mod api;
 mod driver_event;
 mod loss;
+mod next_doorbell;
 mod ring_job;
 mod stack;
 
@@ -122,40 +123,6 @@ pub struct Doorbell {
     /// The packet at `first`.
     pub packet: Packet,
 }
-
-/// The usual [`Doorbell`]: it publishes packets that follow those of the queue's last doorbell. The program has checked that their
-/// slots belong to them, and that the packets are valid.
-///
-/// So the walk covers the `count` packets up to `value`, and earlier doorbells published everything below. The record has room for
-/// `N` packets, and for the stamps of `S` of them, which is `N` or 0. Bit `i` of the header's flags says that the stamps of
-/// `packets[i]` count: see [`Packets::ready`].
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct NextDoorbell<const N: usize, const S: usize> {
-    /// Header. The time is that before the reads.
-    pub header: Header,
-    /// User address of the `amd_queue_t`.
-    pub queue: u64,
-    /// The value that the caller stores: index of the last packet.
-    pub value: u64,
-    /// Read index, read after the packets were copied.
-    pub read_index: u64,
-    /// Write index, read with it.
-    pub write_index: u64,
-    /// Packets in the ring.
-    pub size: u32,
-    /// The number of filled `packets`.
-    pub count: u32,
-    /// The API call that the thread is in.
-    pub call: Call,
-    /// The packets.
-    pub packets: [Packet; N],
-    /// The content of the completion signals; see [`Packets`].
-    pub stamps: [Stamps; S],
-}
-
-/// The numbers of packets for which there are [`NextDoorbell`] records; with stamps, only for the first two.
-pub const NEXT_DOORBELLS: [usize; 3] = [1, 4, 16];
 
 /// Upper half of the attach cookie of a probe at a function that rings a proxy.
 pub const PROXY_SITE: u32 = 1;
@@ -498,5 +465,6 @@ pub struct Signals {
 pub use self::api::{ApiCall, Call, NO_STREAM, api_flags};
 pub use self::driver_event::{DriverEvent, DriverEventLayout, driver_event_flags, driver_event_has, driver_event_kind};
 pub use self::loss::LossSource;
+pub use self::next_doorbell::{NEXT_DOORBELLS, NextDoorbell};
 pub use self::ring_job::{EventLayout, NAME_LEN, RingJob, StructLayout, ring_flags, ring_step};
 pub use self::stack::{STACK_LEN, STACK_PIECE, STACK_SMALL_PIECE, StackSample};

@@ -1,4 +1,4 @@
-//! The eBPF doorbell program's short way for a usual doorbell, step by step: of a few packets that follow those of the last doorbell.
+//! The short way of the eBPF doorbell program, step by step. It takes a doorbell whose few packets follow those of the last one.
 
 use tracer_common::aql::{Packet, packet_type};
 use tracer_core::event::{Before, Doorbell, Origin, Packets};

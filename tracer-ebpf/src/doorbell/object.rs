@@ -1,4 +1,4 @@
-//! The usual doorbell: of a few packets that follow those of the queue's last doorbell.
+//! The usual doorbell. Its few packets follow those of the queue's last doorbell.
 //!
 //! What the runtime's object led to at that doorbell is remembered, so that only the packets and the indexes are read. The object
 //! leads to the same queue as long as it exists, and its memory can only become another queue's object before that queue is created.
@@ -65,7 +65,7 @@ impl Known {
     }
 }
 
-/// Returns a word for an object in an epoch, which differs from those of others as good as always. One word takes less stack.
+/// Returns a hash of an object and the epoch. Both as they are would take more stack.
 #[inline(always)]
 fn tag(place: u64, epoch: u64) -> u64 {
     place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ epoch
