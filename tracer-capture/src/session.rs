@@ -130,6 +130,9 @@ impl Session {
             );
         }
         descriptors::allow_all();
+        readers
+            .prepare()
+            .map_err(|error| CaptureError::system("starting the readers", error))?;
         let mut inventory = Inventory {
             api: options.api,
             backend: options.backend,

@@ -10,7 +10,7 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
-    process::setpriority_process,
+    process::{getpriority_process, setpriority_process},
     thread::{UnshareFlags, unshare_unsafe},
     time::{ClockId, clock_gettime},
 };
@@ -27,8 +27,19 @@ pub fn let_others_stop() {
 /// Makes this thread run before others: a reader that waits for its turn among busy threads loses events. Without the right to do
 /// so, its priority stays as it is.
 pub fn run_first() {
+    set_niceness(-15);
+}
+
+/// Returns the niceness of this thread: -20 to 19, and 0 if it is unknown.
+#[must_use]
+pub fn niceness() -> i32 {
+    getpriority_process(None).unwrap_or(0)
+}
+
+/// Sets the niceness of this thread. Without the right to a lower one it stays as it is.
+pub fn set_niceness(niceness: i32) {
     // Without an id, the system call means the calling thread.
-    let _ = setpriority_process(None, -15);
+    let _ = setpriority_process(None, niceness);
 }
 
 /// Returns the time of CLOCK_MONOTONIC, ns: the clock of `bpf_ktime_get_ns`.

@@ -9,9 +9,12 @@ use std::{
 
 use tempfile::TempDir;
 use tracer_common::record::LossSource;
-use tracer_core::tables::{
-    ApiCall, ApiStats, CodeObject, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, OtherPacket,
-    Proxy, Queue, Request, Stack, Table, Unread,
+use tracer_core::{
+    backend::Backend,
+    tables::{
+        ApiCall, ApiStats, CodeObject, Copy, Dispatch, DispatchRun, Doorbell, DoorbellRun, Fact, GpuTime, OtherPacket,
+        Proxy, Queue, Request, Stack, Table, Unread,
+    },
 };
 use tracer_store::Trace;
 
@@ -344,16 +347,20 @@ impl Run {
     ///
     /// - events at which the kernel did not run a program, and pauses because the recorder got no processor;
     /// - packets that the device took before their producer rang for them, because another producer's doorbell was later: their kind
-    ///   is gone by then.
+    ///   is gone by then;
+    /// - without eBPF, the packets of a queue that its program destroyed within milliseconds of the doorbell: its memory was gone.
     #[must_use]
     pub fn passed_over(&self) -> bool {
         let losses = &self.trace.manifest().losses;
         let of_machine = |source: &str| source.starts_with("missed-") || source == LossSource::HoldFailed.name();
         let overtaken = self.packets().filter(|packet| self.was_overtaken(packet)).count();
-        if losses.is_empty() && overtaken == 0 || !losses.keys().all(|source| of_machine(source)) {
+        let gone = self.doorbells().filter(|doorbell| self.was_destroyed(doorbell)).count();
+        if losses.is_empty() && overtaken + gone == 0 || !losses.keys().all(|source| of_machine(source)) {
             return false;
         }
-        eprintln!("recorded again, as the machine was too busy: losses {losses:?}, {overtaken} packets overtaken");
+        eprintln!(
+            "recorded again, as the machine was too busy: losses {losses:?}, {overtaken} packets overtaken, {gone} queues gone"
+        );
         true
     }
 
@@ -369,6 +376,17 @@ impl Run {
             (packet.index..packet.index + packet.count).contains(&taken.index) && taken.time_ns < packet.time_ns
         };
         packet.unread == Some(Unread::Consumed) && taken.any(before)
+    }
+
+    /// Returns whether a backend without eBPF found no queue at a doorbell, and the process destroyed one soon after it.
+    fn was_destroyed(&self, doorbell: &Doorbell) -> bool {
+        const SOON_NS: u64 = 5_000_000;
+        let soon = doorbell.time_ns..doorbell.time_ns + SOON_NS;
+        let mut own = self.queues().filter(|queue| queue.pid == doorbell.pid);
+        let is_sampled = matches!(self.trace.manifest().backend, Some(Backend::Perf | Backend::Ftrace));
+        is_sampled
+            && doorbell.queue.is_none()
+            && own.any(|queue| queue.destroyed_ns.is_some_and(|at| soon.contains(&at)))
     }
 
     /// Returns the device's record of a queue: the first one at that address.

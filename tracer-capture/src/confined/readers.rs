@@ -117,6 +117,24 @@ impl Readers {
         self.shared.state().slow = Some(slow);
     }
 
+    /// Forks as many readers as may wait for work, in the background. What a request is for may be gone by the time a new reader
+    /// runs: a fork takes milliseconds on a busy machine.
+    ///
+    /// # Errors
+    /// Fails with the errors of creating a thread.
+    pub fn prepare(&self) -> io::Result<()> {
+        let readers = self.clone();
+        let fork = move || {
+            while readers.shared.state().idle.len() < MAX_IDLE {
+                // Without them, the next request reports what is wrong.
+                let Ok(child) = readers.spawn(Kind::Reader) else { return };
+                readers.shared.state().idle.push(Arc::new(child));
+            }
+        };
+        std::thread::Builder::new().name("readers".to_owned()).spawn(fork)?;
+        Ok(())
+    }
+
     pub(super) fn spawn(&self, kind: Kind) -> io::Result<Child> {
         self.shared.spawner.spawn(kind)
     }

@@ -145,6 +145,9 @@ fn serve(control: Channel, recorder: Pid) {
     }
     name(c"tracer-spawner");
     let Ok(control) = keep_only(control) else { return };
+    let usual = sys::niceness();
+    // Readers inherit this: what they are asked for may be gone a moment later, and they only copy.
+    sys::run_first();
     // The exit of the parent ends the spawner, too, because another process may have inherited the recorder's end of the socket.
     // This comes after the ids have changed, because their change would clear the setting.
     let confined = sandbox::confine_spawner().and_then(|()| sandbox::end_with_parent(recorder));
@@ -175,7 +178,7 @@ fn serve(control: Channel, recorder: Pid) {
             Err(_) => return,
         };
         let Ok((number, kind)) = order else { return };
-        let forked = fork(kind, own);
+        let forked = fork(kind, own, usual);
         let done = |result| -> Done { (number, result) };
         let sent = match &forked {
             Ok(child) => control.send(&done(Ok(child.pid)), &[child.channel.as_fd(), child.pidfd.as_fd()]),
@@ -191,7 +194,8 @@ fn serve(control: Channel, recorder: Pid) {
     }
 }
 
-fn fork(kind: Kind, spawner: Pid) -> io::Result<Child> {
+/// `usual` is the niceness of a process that is not in a hurry.
+fn fork(kind: Kind, spawner: Pid, usual: i32) -> io::Result<Child> {
     let (channel, theirs) = Channel::pair()?;
     // SAFETY: the spawner has one thread.
     match unsafe { libc::fork() } {
@@ -201,7 +205,7 @@ fn fork(kind: Kind, spawner: Pid) -> io::Result<Child> {
             if let Ok(channel) = keep_only(theirs)
                 && sandbox::end_with_parent(spawner).is_ok()
             {
-                work(kind, &channel);
+                work(kind, usual, &channel);
             }
             exit()
         }
@@ -215,7 +219,7 @@ fn fork(kind: Kind, spawner: Pid) -> io::Result<Child> {
     }
 }
 
-fn work(kind: Kind, channel: &Channel) {
+fn work(kind: Kind, usual: i32, channel: &Channel) {
     match kind {
         Kind::Reader => {
             name(c"tracer-reader");
@@ -225,6 +229,7 @@ fn work(kind: Kind, channel: &Channel) {
         }
         Kind::Parser => {
             name(c"tracer-parser");
+            sys::set_niceness(usual);
             if sandbox::confine_parser().is_ok() {
                 parser::serve(channel);
             }

@@ -177,6 +177,52 @@ fn memory_is_read_and_absent_pieces_are_marked() {
 }
 
 #[test]
+fn prepared_readers_take_the_first_requests_and_parsers_are_in_no_hurry() {
+    let readers = readers();
+    readers.prepare().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while readers.idle_pids().len() < 4 {
+        assert!(Instant::now() < until, "{:?}", readers.idle_pids());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let before = readers.idle_pids();
+    let request = || {
+        let pid = std::process::id();
+        let file = ProcFile::Stat;
+        readers.begin(0, &Request::Proc { pid, file }, None).unwrap()
+    };
+    let pending = [(); 4].map(|()| request());
+    let mut used = pending.each_ref().map(super::readers::Pending::pid).to_vec();
+    for request in pending {
+        request.wait(soon()).unwrap();
+    }
+    let mut after = readers.idle_pids();
+    used.sort_unstable();
+    after.sort_unstable();
+    assert_eq!(used, after);
+    assert!(before.iter().all(|pid| used.contains(pid)));
+
+    let parsers = Parsers::new(&readers);
+    let sites = Job::Sites {
+        functions: Vec::new(),
+        keep: Vec::new(),
+    };
+    parsers.run(&sites, None, &mut (), soon()).unwrap();
+    // Without the right to it, nobody is in a hurry.
+    let first = crate::sys::niceness();
+    let hurries = u64::from_str_radix(&status(std::process::id(), "CapEff"), 16).unwrap() & 1 << 23 != 0;
+    let fast = if hurries { -15 } else { first };
+    assert_eq!((niceness(before[0]), niceness(parsers.idle_pids()[0])), (fast, first));
+}
+
+fn niceness(pid: u32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let after_name = stat.rsplit(") ").next().unwrap();
+    // Field 19, and the state after the name is field 3.
+    after_name.split(' ').nth(16).unwrap().parse().unwrap()
+}
+
+#[test]
 fn readers_and_parsers_have_the_rights_they_need_and_no_others() {
     let readers = readers();
     let parsers = Parsers::new(&readers);

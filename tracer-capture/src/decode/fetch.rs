@@ -12,6 +12,8 @@ const MAX_REMEMBERED: usize = 4096;
 /// Processes of one user whose memory may block a reader. After that tracer does not read any memory of this user: the buffer in
 /// which records wait has room for some delays only.
 const MAX_STRIKES: usize = 4;
+/// How long the user of a process is taken to stay the same. Asking takes as long as reading its memory.
+const SAME_USER: Duration = Duration::from_millis(100);
 
 /// An address in a process's memory, and the place to which bytes are copied from there.
 pub type Wanted<'a> = (u64, &'a mut [u8]);
@@ -36,6 +38,8 @@ pub struct Remote {
     blocked: HashSet<u32>,
     /// By user.
     strikes: HashMap<u32, usize>,
+    /// The process that was read last, its user, and when it had that one.
+    last: Option<(u32, u32, Instant)>,
 }
 
 impl Remote {
@@ -46,7 +50,21 @@ impl Remote {
             patience,
             blocked: HashSet::new(),
             strikes: HashMap::new(),
+            last: None,
         }
+    }
+
+    /// Returns the user whose reader copies the memory of a process. Another process with this id may have it for [`SAME_USER`].
+    fn user(&mut self, pid: u32) -> Option<u32> {
+        if let Some((of, user, at)) = self.last
+            && of == pid
+            && at.elapsed() < SAME_USER
+        {
+            return Some(user);
+        }
+        let user = user_of(pid).ok()?;
+        self.last = Some((pid, user, Instant::now()));
+        Some(user)
     }
 
     fn strike(&mut self, pid: u32, user: u32) {
@@ -64,8 +82,9 @@ impl Fetch for Remote {
         if self.blocked.contains(&pid) {
             return false;
         }
+        let user = self.user(pid);
         let is_trusted = |user: &u32| self.strikes.get(user).is_none_or(|&strikes| strikes < MAX_STRIKES);
-        let user = user_of(pid).ok().filter(is_trusted);
+        let user = user.filter(is_trusted);
         let piece = |(address, to): &Wanted<'_>| {
             let len = u32::try_from(to.len()).ok()?;
             Some(Piece { address: *address, len })
