@@ -18,6 +18,7 @@ mod imports;
 mod install;
 mod lock;
 mod project;
+mod remap;
 mod setup;
 mod simulated;
 mod soak;

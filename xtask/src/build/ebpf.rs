@@ -8,15 +8,18 @@ use anyhow::{Context, Result};
 
 use super::cross::CrossBuild;
 use crate::project::Project;
+use crate::remap;
 use crate::setup::BpfLinker;
 
+const TARGET: &str = "bpfel-unknown-none";
 /// The additional arguments for the diagnostic object.
 const DIAGNOSTICS: [&str; 2] = ["--features", "log"];
 
 /// Builds `tracer-ebpf`, without and with its diagnostics.
 pub fn build(project: &Project, linker: &BpfLinker) -> Result<()> {
     for (output, features) in variants(project) {
-        cross(project, linker, output, features).run(project, adjust(linker, features)?)?;
+        let flags = flags(project)?;
+        cross(project, linker, output, features, &flags).run(project, adjust(linker, features, flags)?)?;
     }
     Ok(())
 }
@@ -24,7 +27,8 @@ pub fn build(project: &Project, linker: &BpfLinker) -> Result<()> {
 /// Runs clippy over both variants.
 pub fn lint(project: &Project, linker: &BpfLinker) -> Result<()> {
     for (output, features) in variants(project) {
-        cross(project, linker, output, features).lint(project, adjust(linker, features)?)?;
+        let flags = flags(project)?;
+        cross(project, linker, output, features, &flags).lint(project, adjust(linker, features, flags)?)?;
     }
     Ok(())
 }
@@ -33,24 +37,36 @@ fn variants(project: &Project) -> [(PathBuf, &'static [&'static str]); 2] {
     [(project.ebpf_object(), &[]), (project.ebpf_log_object(), &DIAGNOSTICS)]
 }
 
-fn cross(project: &Project, linker: &BpfLinker, output: PathBuf, features: &[&str]) -> CrossBuild<'static> {
+fn cross(
+    project: &Project,
+    linker: &BpfLinker,
+    output: PathBuf,
+    features: &[&str],
+    flags: &str,
+) -> CrossBuild<'static> {
     let krate = project.root().join("tracer-ebpf");
     CrossBuild {
         sources: vec![krate.clone(), project.root().join("tracer-common")],
         krate,
-        target: "bpfel-unknown-none",
+        target: TARGET,
         target_dir: project.target().join("ebpf"),
         artifact: "tracer-ebpf",
         output,
-        settings: format!("{} {}", linker.program.display(), features.join(" ")),
+        settings: format!("{} {} {flags}", linker.program.display(), features.join(" ")),
     }
 }
 
+/// Returns cargo's setting of the compiler's flags, which are added to those of `tracer-ebpf/.cargo/config.toml`. The object is a
+/// part of each package, and does not depend on the machine that built it.
+fn flags(project: &Project) -> Result<String> {
+    Ok(format!("target.{TARGET}.rustflags={:?}", remap::arguments(project)?))
+}
+
 /// Returns the adjustment of a build. The compiler searches for the linker on the search path.
-fn adjust(linker: &BpfLinker, features: &'static [&'static str]) -> Result<impl FnOnce(&mut Command)> {
+fn adjust(linker: &BpfLinker, features: &'static [&'static str], flags: String) -> Result<impl FnOnce(&mut Command)> {
     let path = search_path(&linker.program)?;
     Ok(move |cargo: &mut Command| {
-        cargo.env("PATH", path).args(features);
+        cargo.env("PATH", path).args(features).args(["--config", &flags]);
     })
 }
 

@@ -9,6 +9,7 @@ use crate::cargo;
 use crate::cmd;
 use crate::install;
 use crate::project::Project;
+use crate::remap;
 use crate::setup::Zig;
 
 /// The version of the C library that the programs need: that of the oldest distribution for which AMD publishes ROCm 6 (RHEL 8).
@@ -25,38 +26,19 @@ pub fn build(project: &Project) -> Result<PathBuf> {
         .arg(format!("{TARGET}.{}.{}", GLIBC.0, GLIBC.1))
         .args(["--package", "tracer-cli", "--package", "hsa-dispatch"])
         .env("CARGO_ZIGBUILD_ZIG_PATH", zig.compiler())
-        .env("CARGO_ENCODED_RUSTFLAGS", remapped(project)?.join("\x1f"))
+        .env("CARGO_ENCODED_RUSTFLAGS", remap::arguments(project)?.join("\x1f"))
         .envs(project.variables());
     cmd::run(&mut cargo)?;
     let programs = project.target().join(TARGET).join(PROFILE);
     for program in install::PROGRAMS {
         check(&programs.join(program))?;
+        remap::check(project, &programs.join(program))?;
     }
     Ok(programs)
 }
 
-/// Returns the compiler's arguments that replace the paths of sources by names that are the same on each machine.
-fn remapped(project: &Project) -> Result<Vec<String>> {
-    let home = std::env::var_os("CARGO_HOME").map_or_else(
-        || {
-            std::env::home_dir()
-                .map(|home| home.join(".cargo"))
-                .context("HOME is not set")
-        },
-        |home| Ok(PathBuf::from(home)),
-    )?;
-    let map = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
-    // The last one that matches is taken, and the target folder is usually in the project.
-    Ok(vec![
-        map(&home, "/cargo"),
-        map(project.root(), "/tracer"),
-        map(project.target(), "/tracer/target"),
-    ])
-}
-
 /// Checks that a program needs no newer C library.
 fn check(program: &Path) -> Result<()> {
-    cmd::require("objdump", "run `apt-get install binutils`")?;
     let symbols = cmd::read(Command::new("objdump").arg("-T").arg(program))?;
     let newest = newest(&symbols).with_context(|| format!("{} uses no symbol of glibc", program.display()))?;
     if newest > GLIBC {

@@ -54,6 +54,7 @@ pub fn run(project: &Project, wanted: &Dist) -> Result<()> {
     if wanted.trial && !cmd::is_root()? {
         bail!("trying the packages needs root");
     }
+    cmd::require("objdump", "run `apt-get install binutils`")?;
     setup::run(project, &Part::DIST)?;
     let release = Release {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -148,8 +149,8 @@ fn again(project: &Project, release: &Release) -> Result<()> {
     if !differing.is_empty() {
         bail!("a second build differs in:\n{}", differing.join("\n"));
     }
-    eprintln!("==> a second build from {} is the same", source.display());
-    Ok(())
+    eprintln!("==> a second build in another folder is the same");
+    cmd::remove_all(&folder)
 }
 
 /// Returns what git prints in a folder.
