@@ -20,7 +20,8 @@ const JOBS: usize = 200;
 /// Returns the jobs of a trace, by ring and number: that of the job up to Linux 6.16, its fence's sequence number from 6.17 on.
 pub fn jobs(trace: &Path) -> Jobs {
     let read = Trace::open(trace).unwrap();
-    assert!(read.manifest().complete && read.manifest().losses.is_empty());
+    assert!(read.manifest().complete);
+    assert_eq!(read.manifest().losses, BTreeMap::new());
     let mut jobs = BTreeMap::new();
     for fact in read.facts(&[Table::RingJobs]).unwrap() {
         let Fact::RingJob(job) = fact.unwrap() else { continue };

@@ -144,12 +144,12 @@ fn succeeded(script: &str, output: Output) -> Output {
 }
 
 /// The most recordings of one line.
-const ATTEMPTS: usize = 4;
+pub const ATTEMPTS: usize = 4;
 
 /// Returns whether a recording lost only events at which the kernel may not have run a program, which happens on Linux 7
 /// (docs/limitations.md). The trace says so, and no verdict passes on it, as it should be. The test then compares another
 /// recording.
-fn passed_over(trace: &Path) -> bool {
+pub fn passed_over(trace: &Path) -> bool {
     let manifest = read_json(&trace.join("manifest.json"));
     let losses = manifest["losses"].as_object().unwrap();
     let passed_over = !losses.is_empty() && losses.keys().all(|source| source.starts_with("missed-"));

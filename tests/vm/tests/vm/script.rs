@@ -13,7 +13,7 @@ use tracer_e2e::{
 use tracer_store::Trace;
 
 use crate::import::{import, jobs, known};
-use crate::machine::{Machine, quoted};
+use crate::machine::{ATTEMPTS, Machine, passed_over, quoted};
 
 const SUITE: &str = "trixie";
 const JOBS: usize = 200;
@@ -90,7 +90,20 @@ fn common(row: &Dispatch) -> Dispatch {
     }
 }
 
-pub fn a_printed_script_captures_what_a_recording_has(machine: &mut Machine) {
+/// Runs jobs and dispatches under the script and a recording at once. Returns what the script captured, and the recording. Repeats
+/// it if the kernel skipped programs of the recording, but only a limited number of times.
+fn capture_and_record(machine: &mut Machine) -> (Run, PathBuf) {
+    let mut attempts = 1;
+    loop {
+        let (run, live) = capture_and_record_any(machine);
+        if attempts == ATTEMPTS || !passed_over(&live) {
+            return (run, live);
+        }
+        attempts += 1;
+    }
+}
+
+fn capture_and_record_any(machine: &mut Machine) -> (Run, PathBuf) {
     let dir = machine.folder();
     let scenario = Scenario::new(SUITE, "gfx1100", &["mixed"]);
     let command = format!(
@@ -99,7 +112,11 @@ pub fn a_printed_script_captures_what_a_recording_has(machine: &mut Machine) {
     );
     let live = dir.path().join("live.trace");
     let record = format!("tracer record -o {} --", live.display());
-    let run = capture(machine, dir, &record, &command);
+    (capture(machine, dir, &record, &command), live)
+}
+
+pub fn a_printed_script_captures_what_a_recording_has(machine: &mut Machine) {
+    let (run, live) = capture_and_record(machine);
     let compared = compare::of_script(&run);
     println!("{}: {compared:?}", machine.kernel);
     assert!(
@@ -111,8 +128,13 @@ pub fn a_printed_script_captures_what_a_recording_has(machine: &mut Machine) {
     let (theirs, ours) = (dispatches(&recorded), dispatches(&run.trace));
     assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
     for (key, ours) in &ours {
-        assert_eq!(common(ours), common(&theirs[key]));
-        assert!(ours.time_ns.abs_diff(theirs[key].time_ns) < 100_000_000, "{ours:?}");
+        let theirs = &theirs[key];
+        assert_eq!(common(ours), common(theirs));
+        // By the same clock. A busy computer stops its virtual machines between the one's record and the other's.
+        assert!(
+            ours.time_ns.abs_diff(theirs.time_ns) < 1_000_000_000,
+            "{ours:?} {theirs:?}"
+        );
     }
     let (ours, theirs) = (jobs(&run.dir.path().join("t.trace")), jobs(&live));
     assert_eq!(ours.len(), 3 * JOBS);
