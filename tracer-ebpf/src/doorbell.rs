@@ -28,7 +28,7 @@ use self::{ring::At, walk::Walk};
 
 use crate::{
     api,
-    maps::{Current, EVENTS, NO_WAKEUP, begin_epoch, gate_word, lose},
+    maps::{Current, EVENTS, NO_EXIST, NO_WAKEUP, begin_epoch, gate_word, lose},
     stacks, user,
 };
 
@@ -80,10 +80,23 @@ pub fn begin_queue(current: Current, queue: u64) {
         copied: 0,
         max: 0,
     };
-    if QUEUES.insert(QueueKey::of(current, queue), unwalked, 0).is_err() {
-        lose(LossSource::QueueMap, 1);
+    match entry(QueueKey::of(current, queue), &unwalked) {
+        // SAFETY: a map value stays valid for the program's run; entries are plain integers.
+        Some(walked) => unsafe { *walked = unwalked },
+        None => lose(LossSource::QueueMap, 1),
     }
     begin_epoch();
+}
+
+/// Returns the entry of a queue, and inserts `first` if there is none. An entry is never replaced: its memory would become another
+/// queue's at once, while a program on another processor still writes to it.
+#[inline(always)]
+fn entry(key: QueueKey, first: &Walked) -> Option<*mut Walked> {
+    QUEUES.get_ptr_mut(key).or_else(|| {
+        // Another program may be faster.
+        let _ = QUEUES.insert(key, first, NO_EXIST);
+        QUEUES.get_ptr_mut(key)
+    })
 }
 
 /// Attach cookie: the site's number in its lower half, the displacement from `rdi` of the pointer to the `amd_signal_t` in its
@@ -166,17 +179,16 @@ fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs
         copied: walk.copied,
         max: walk.rung_end_after(value),
     };
-    if let Some(walked) = QUEUES.get_ptr_mut(key) {
+    match entry(key, &now) {
         // SAFETY: as above. Concurrent stores are of whole words, and each word is true by itself: see `Walked`. A published index
         // stays published, even if another program noted it in between.
-        unsafe {
+        Some(walked) => unsafe {
             if (*walked).max > now.max {
                 now.max = (*walked).max;
             }
             *walked = now;
-        };
-    } else if QUEUES.insert(key, now, 0).is_err() {
-        lose(LossSource::QueueMap, 1);
+        },
+        None => lose(LossSource::QueueMap, 1),
     }
     if let At::Pointer(place) = at {
         object::remember(&current, place, &walk.ring, epoch);

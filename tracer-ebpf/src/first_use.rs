@@ -12,7 +12,7 @@ use tracer_common::{
 
 use crate::{
     kernel::SYSCALL_ARGS,
-    maps::{Current, TRACED, generation, is_open, lose},
+    maps::{Current, NO_EXIST, TRACED, generation, is_open, lose},
     pause::{self, Pause},
     task,
 };
@@ -30,8 +30,6 @@ static USERS: HashMap<u32, u8> = HashMap::with_max_entries(16 << 10, 0);
 #[map]
 static BEGINNING: HashMap<u64, u8> = HashMap::with_max_entries(4096, 0);
 
-/// BPF_NOEXIST of include/uapi/linux/bpf.h.
-const NOEXIST: u64 = 1;
 /// ioctl on x86-64.
 const NR_IOCTL: u32 = 16;
 
@@ -61,7 +59,7 @@ pub fn current(ctx: &TracePointContext) -> Option<Current> {
     };
     if begins && !is_user(current) {
         // Otherwise another thread of the process began at the same time.
-        let is_first = USERS.insert(current.tgid, 1, NOEXIST).is_ok();
+        let is_first = USERS.insert(current.tgid, 1, NO_EXIST).is_ok();
         let is_full = !is_first && !is_user(current);
         if is_full || (is_first && BEGINNING.insert(current.key(), 1, 0).is_err()) {
             lose(LossSource::HoldRing, 1);
@@ -77,7 +75,7 @@ fn admit(ctx: &TracePointContext, cmd: u32) -> Option<Current> {
     if tgid == SYSTEM.load() || !is_open(gate::ADMITS) {
         return None;
     }
-    let first = TRACED.insert(tgid, generation(), NOEXIST).is_ok();
+    let first = TRACED.insert(tgid, generation(), NO_EXIST).is_ok();
     let Some(current) = Current::traced() else {
         lose(LossSource::TracedMap, 1);
         return None;

@@ -24,6 +24,9 @@ pub static TRACED: HashMap<u32, u32> = HashMap::with_max_entries(16 << 10, 0);
 /// Ring buffer flag: do not wake the reader, because it polls.
 pub const NO_WAKEUP: u64 = 1;
 
+/// BPF_NOEXIST of include/uapi/linux/bpf.h: an insertion fails if the key has an entry.
+pub const NO_EXIST: u64 = 1;
+
 /// BPF_F_MMAPABLE of include/uapi/linux/bpf.h.
 pub const MMAPABLE: u32 = 1 << 10;
 

@@ -178,6 +178,9 @@ fn common_calls() -> io::Result<Calls> {
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         calls.insert(call, bits(2, libc::PROT_EXEC as u64, 0)?);
     }
+    // glibc names its own memory under `GLIBC_TUNABLES=glibc.mem.decorate_maps=1`.
+    let naming = bits(0, u64::from(u32::MAX), libc::PR_SET_VMA as u64)?;
+    calls.insert(libc::SYS_prctl, naming);
     Ok(calls)
 }
 
@@ -266,6 +269,7 @@ mod tests {
             [libc::SYS_process_vm_writev, 0, 0, 0, 0],
             [libc::SYS_setfsuid, 0, 0, 0, 0],
             [libc::SYS_bpf, 0, 0, 0, 0],
+            [libc::SYS_prctl, i64::from(libc::PR_SET_DUMPABLE), 1, 0, 0],
             open(libc::O_WRONLY),
             open(libc::O_CREAT),
             map(libc::PROT_EXEC | libc::PROT_READ),
@@ -279,6 +283,7 @@ mod tests {
             map(libc::PROT_READ),
             [libc::SYS_brk, 0, 0, 0, 0],
             [libc::SYS_rt_sigprocmask, 0, 0, 0, 8],
+            [libc::SYS_prctl, i64::from(libc::PR_SET_VMA), 0, 0, 0],
         ];
         for (confine, forbidden, allowed) in [
             (

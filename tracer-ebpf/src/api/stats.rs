@@ -11,7 +11,7 @@ use tracer_common::api::{
 
 use crate::{
     atomic,
-    maps::{Current, MMAPABLE},
+    maps::{Current, MMAPABLE, NO_EXIST},
 };
 
 /// Places, as `tracer_common::api::stats` describes them.
@@ -25,9 +25,6 @@ static API_PLACES: HashMap<u64, u32> = HashMap::with_max_entries(PAIRS as u32, 0
 /// The number of assigned places.
 #[map]
 static API_GIVEN: Array<u64> = Array::with_max_entries(1, 0);
-
-/// BPF_NOEXIST of include/uapi/linux/bpf.h.
-const NO_EXIST: u64 = 1;
 
 /// Returns the place of a function in the current process: its own, or the place shared by all processes for which none was left.
 #[inline(always)]

@@ -15,7 +15,7 @@ use tracer_common::{
 use super::{QUEUES, QueueKey, ring::Ring, stamps};
 use crate::{
     api,
-    maps::{Current, EVENTS, NO_WAKEUP},
+    maps::{Current, EVENTS, NO_EXIST, NO_WAKEUP},
     signals, user,
 };
 
@@ -107,7 +107,8 @@ pub fn remember(current: &Current, place: u64, ring: &Ring, epoch: u64) {
 /// Inserts an entry that has no tag yet.
 #[inline(always)]
 fn insert(key: ObjectKey) -> Option<*mut Known> {
-    OBJECTS.insert(key, Known::NONE, 0).ok()?;
+    // Another program may be faster.
+    let _ = OBJECTS.insert(key, Known::NONE, NO_EXIST);
     OBJECTS.get_ptr_mut(key)
 }
 
