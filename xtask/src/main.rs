@@ -5,6 +5,7 @@
 
 mod apt;
 mod bench;
+mod book;
 mod build;
 mod cargo;
 mod claims;
@@ -100,6 +101,8 @@ enum Task {
     ///
     /// Each figure is a rate, or a ratio of two times, within one run.
     Bench(bench::Bench),
+    /// Make the book of docs/, in target/book.
+    Book,
     /// Build tracer optimized and install it with hsa-dispatch, man pages and completions, so that `sudo tracer` works.
     Install(install::Install),
     /// Make the packages of a release: tarball, .deb, .rpm, container file, list of parts, checksums.
@@ -144,6 +147,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Fuzz(wanted) => fuzz::run(&project, wanted),
         Task::Soak(wanted) => soak::run(&project, wanted),
         Task::Bench(wanted) => return bench::run(&project, wanted),
+        Task::Book => book::run(&project),
         Task::Install(wanted) => install::install(&project, wanted),
         Task::Dist(wanted) => dist::run(&project, wanted),
         Task::Uninstall(wanted) => install::uninstall(wanted),

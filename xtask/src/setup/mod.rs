@@ -58,6 +58,8 @@ pub enum Part {
     Peers,
     /// Zig's C compiler and the programs that make packages, for `dist`.
     Packagers,
+    /// mdBook, which makes the book of docs/, for `book`.
+    MdBook,
     /// QEMU and Debian's kernels, for tests on drivers that this machine's kernel lacks.
     Vm,
 }
@@ -100,6 +102,7 @@ impl Part {
                 Box::new(cargo_deny(project)),
                 Box::new(cargo_cyclonedx(project)),
             ],
+            Self::MdBook => vec![Box::new(mdbook(project))],
             Self::Vm => {
                 // Programs of newer headers run with the C library of such a folder.
                 let mut installs: Vec<Box<dyn Install>> = vec![Box::new(Rootfs::newest(project))];
@@ -129,6 +132,11 @@ pub fn cargo_deny(project: &Project) -> Tool {
 /// Returns what lists the crates of a program.
 pub fn cargo_cyclonedx(project: &Project) -> Tool {
     Tool::of(project, "cargo-cyclonedx", "0.5.9")
+}
+
+/// Returns what makes the book.
+pub fn mdbook(project: &Project) -> Tool {
+    Tool::of(project, "mdbook", "0.5.4")
 }
 
 /// One thing to install.

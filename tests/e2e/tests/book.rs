@@ -1,0 +1,198 @@
+//! The book: its commands work, its pages are listed, and its links lead somewhere.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use tempfile::TempDir;
+use tracer_e2e::{place, running::Program, scenario::Scenario};
+
+const SUITE: &str = "trixie";
+const GPU: &str = "gfx1100";
+
+/// A line that a reader would type, and the exit codes that it may have here.
+#[derive(Debug, PartialEq)]
+struct Line {
+    command: String,
+    exits: Vec<i32>,
+}
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// Returns the pages below a folder, by their paths from `docs`.
+fn pages(below: &str) -> Vec<String> {
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(docs().join(below)).expect("the folder") {
+        let name = entry.expect("its entries").file_name().into_string().expect("a name");
+        if name.ends_with(".md") {
+            pages.push(format!("{below}{name}"));
+        }
+    }
+    pages.sort();
+    pages
+}
+
+fn read(page: &str) -> String {
+    fs::read_to_string(docs().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+}
+
+/// Returns the lines of the `console` blocks that begin with a prompt. The comment `exits: CODE...` before a block names its exit codes,
+/// if they are not 0.
+fn lines(text: &str) -> Vec<Line> {
+    let (mut lines, mut exits, mut in_block) = (Vec::new(), vec![0], false);
+    for line in text.lines() {
+        match (in_block, line) {
+            (false, "```console") => in_block = true,
+            (true, "```") => (in_block, exits) = (false, vec![0]),
+            (true, _) => {
+                let command = line.strip_prefix("$ ").unwrap_or_else(|| panic!("no command: {line}"));
+                let (command, exits) = (command.to_owned(), exits.clone());
+                lines.push(Line { command, exits });
+            }
+            (false, _) => {
+                if let Some(codes) = line.strip_prefix("<!-- exits: ") {
+                    let codes = codes.strip_suffix(" -->").expect("the comment's end").split(' ');
+                    exits = codes.map(|code| code.parse().expect("an exit code")).collect();
+                }
+            }
+        }
+    }
+    assert!(!in_block, "a block without an end");
+    lines
+}
+
+#[test]
+fn lines_have_their_exit_codes() {
+    let text = "```console\n$ a\n```\n<!-- exits: 1 3 -->\n```console\n$ b | c\n$ d\n```\n```sh\n$ e\n```\n```console\n$ f\n```\n";
+    let line = |command: &str, exits: &[i32]| Line {
+        command: command.to_owned(),
+        exits: exits.to_vec(),
+    };
+    assert_eq!(
+        lines(text),
+        [
+            line("a", &[0]),
+            line("b | c", &[1, 3]),
+            line("d", &[1, 3]),
+            line("f", &[0])
+        ]
+    );
+}
+
+/// The computer of a reader: a folder with the program `./app` on a simulated GPU, and another program that runs already.
+struct Reader {
+    dir: TempDir,
+    runs_already: Program,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let runs_already = Program::steady(SUITE, GPU, &[]);
+        runs_already.goes_on(10);
+        let dir = TempDir::new().expect("a folder");
+        let this = Self { dir, runs_already };
+        let app = Scenario::new(SUITE, GPU, &["mixed"]).simulated(this.dir.path());
+        let words = app.iter().map(|word| format!("'{}'", word.display()));
+        this.program("app", &format!("exec {}", words.collect::<Vec<_>>().join(" ")));
+        this.program("bin/sudo", "exec \"$@\"");
+        let library = place::rootfs(SUITE).join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
+        fs::copy(library, this.at("libhsa-runtime64.so.1")).expect("a copy of the runtime");
+        this
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a program");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
+    }
+
+    fn types(&self, line: &str) -> Output {
+        let mut path = OsString::from(self.at("bin"));
+        for folder in [
+            place::programs().into_os_string(),
+            std::env::var_os("PATH").unwrap_or_default(),
+        ] {
+            path.push(":");
+            path.push(folder);
+        }
+        Command::new("sh")
+            .args(["-c", line])
+            .current_dir(self.dir.path())
+            .env("PATH", path)
+            .env("PID", self.runs_already.pid().to_string())
+            .output()
+            .expect("sh runs")
+    }
+
+    /// Compares the trace of `./app` with the program's own report.
+    fn compares(&self, page: &str) {
+        let output = self.types("tracer report app.trace --format json");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let did = fs::read(self.at("did.json")).expect("the report of the program");
+        let did: serde_json::Value = serde_json::from_slice(&did).expect("JSON");
+        let own = did["dispatches"].as_u64().expect("a number");
+        let total = report["dispatches"]["total"].as_u64().expect("a number");
+        // The runtime submits some of its own.
+        assert!(own > 0 && (own..own + 3).contains(&total), "{page}: {own} of {total}");
+        assert_eq!(report["dispatches"]["by_path"]["doorbell"], total, "{page}");
+        assert!(!report["simulated"].is_null(), "{page}");
+    }
+}
+
+#[test]
+fn each_command_works() {
+    for page in [vec!["quick-start.md".to_owned()], pages("how-to/")].concat() {
+        let lines = lines(&read(&page));
+        let reader = Reader::new();
+        for Line { command, exits } in &lines {
+            let output = reader.types(command);
+            let said =
+                || String::from_utf8_lossy(&[output.stdout.clone(), output.stderr.clone()].concat()).into_owned();
+            let code = output.status.code();
+            println!("{page}: {command}: {code:?}");
+            assert!(
+                code.is_some_and(|code| exits.contains(&code)),
+                "{page}: `{command}` exits with {:?}, not with one of {exits:?}:\n{}",
+                output.status,
+                said()
+            );
+        }
+        if lines.iter().any(|line| line.command.contains("app.trace")) {
+            reader.compares(&page);
+        }
+    }
+}
+
+/// Returns the targets of a page's links, without those to other servers and to places in the page.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let files = targets.map(|target| target.split('#').next().unwrap_or_default());
+    files.filter(|file| !file.is_empty() && !file.contains("://") && !file.contains(' '))
+}
+
+#[test]
+fn each_page_is_listed_and_each_link_leads_somewhere() {
+    let all: BTreeSet<String> = [pages(""), pages("how-to/")].concat().into_iter().collect();
+    let summary = read("SUMMARY.md");
+    let mut listed: BTreeSet<String> = links(&summary).map(str::to_owned).collect();
+    listed.insert("SUMMARY.md".to_owned());
+    assert_eq!(listed, all);
+    for page in &all {
+        let folder = docs().join(page).parent().expect("a folder").to_owned();
+        for link in links(&read(page)) {
+            assert!(folder.join(link).exists(), "{page} links to {link}");
+        }
+    }
+}
