@@ -13,10 +13,9 @@ use super::{Release, packages};
 use crate::apt::{self, Mirror, Suite};
 use crate::cmd;
 use crate::project::Project;
-use crate::simulated;
 
-/// The releases of Debian: 12, 13, and the one in the making.
-const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
+/// The releases of Debian: 12, 13, and the one in the making; and a GPU that its runtime knows.
+const SUITES: [(&str, &str); 3] = [("bookworm", "gfx90a"), ("trixie", "gfx1100"), ("sid", "gfx1100")];
 /// What a user installs besides tracer, and what unpacks the .rpm.
 const PACKAGES: &str = "libhsa-runtime64-1,rpm2cpio,cpio";
 /// The capabilities of docs/security.md that record a command.
@@ -47,17 +46,20 @@ const OTHERS: [&str; 7] = [
 
 /// Tries the packages in each root folder.
 pub fn run(project: &Project, release: &Release, package: &Path) -> Result<()> {
-    crate::build::simulation(project, simulated::ASIC)?;
+    for (_, gpu) in SUITES {
+        crate::build::simulation(project, gpu)?;
+    }
     let folder = project.target().join("dist-trial");
     cmd::remove_all(&folder)?;
     fs::create_dir_all(&folder)?;
     let mirror = Mirror::find()?;
     let builder = builder(project, &mirror, &folder)?;
     let upgrade = packages::deb(project, release, package, 2, &folder)?;
-    for suite in SUITES {
+    for (suite, gpu) in SUITES {
         let root = Root {
             path: folder.join(suite),
             suite,
+            gpu,
         };
         root.make(&builder, &mirror)
             .and_then(|()| root.tries(project, release, &upgrade))
@@ -82,6 +84,8 @@ fn builder(project: &Project, mirror: &Mirror, folder: &Path) -> Result<PathBuf>
 struct Root {
     path: PathBuf,
     suite: &'static str,
+    /// The simulated GPU.
+    gpu: &'static str,
 }
 
 impl Root {
@@ -178,7 +182,7 @@ impl Root {
         let mut command = Command::new(project.bin_dir().join("kfd-sim"));
         command.arg("--root").arg(&self.path);
         command
-            .args(["--asic", simulated::ASIC, "--kernels"])
+            .args(["--asic", self.gpu, "--kernels"])
             .arg(project.gpu_kernels());
         if let Some(truth) = truth {
             command.arg("--truth").arg(truth);
