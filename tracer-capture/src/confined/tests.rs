@@ -3,6 +3,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, getpriority_process};
+
 use super::{channel::Channel, request::Reply, *};
 use crate::{
     runtime::{code_object::list::Memory as _, elf_peek::Peek, resolver},
@@ -208,18 +210,12 @@ fn prepared_readers_take_the_first_requests_and_parsers_are_in_no_hurry() {
         keep: Vec::new(),
     };
     parsers.run(&sites, None, &mut (), soon()).unwrap();
-    // Without the right to it, nobody is in a hurry.
-    let first = crate::sys::niceness();
-    let hurries = u64::from_str_radix(&status(std::process::id(), "CapEff"), 16).unwrap() & 1 << 23 != 0;
-    let fast = if hurries { -15 } else { first };
-    assert_eq!((niceness(before[0]), niceness(parsers.idle_pids()[0])), (fast, first));
-}
-
-fn niceness(pid: u32) -> i32 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let after_name = stat.rsplit(") ").next().unwrap();
-    // Field 19, and the state after the name is field 3.
-    after_name.split(' ').nth(16).unwrap().parse().unwrap()
+    // Without CAP_SYS_NICE, readers keep the usual niceness.
+    let usual = crate::sys::niceness();
+    let may_hurry = u64::from_str_radix(&status(std::process::id(), "CapEff"), 16).unwrap() & 1 << 23 != 0;
+    let of = |pid: u32| getpriority_process(Pid::from_raw(pid.cast_signed())).unwrap();
+    let reader = if may_hurry { -15 } else { usual };
+    assert_eq!((of(before[0]), of(parsers.idle_pids()[0])), (reader, usual));
 }
 
 #[test]

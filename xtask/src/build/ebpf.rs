@@ -17,18 +17,18 @@ const DIAGNOSTICS: [&str; 2] = ["--features", "log"];
 
 /// Builds `tracer-ebpf`, without and with its diagnostics.
 pub fn build(project: &Project, linker: &BpfLinker) -> Result<()> {
+    let flags = flags(project)?;
     for (output, features) in variants(project) {
-        let flags = flags(project)?;
-        cross(project, linker, output, features, &flags).run(project, adjust(linker, features, flags)?)?;
+        cross(project, linker, output, features, &flags).run(project, adjust(linker, features, &flags)?)?;
     }
     Ok(())
 }
 
 /// Runs clippy over both variants.
 pub fn lint(project: &Project, linker: &BpfLinker) -> Result<()> {
+    let flags = flags(project)?;
     for (output, features) in variants(project) {
-        let flags = flags(project)?;
-        cross(project, linker, output, features, &flags).lint(project, adjust(linker, features, flags)?)?;
+        cross(project, linker, output, features, &flags).lint(project, adjust(linker, features, &flags)?)?;
     }
     Ok(())
 }
@@ -56,17 +56,21 @@ fn cross(
     }
 }
 
-/// Returns cargo's setting of the compiler's flags, which are added to those of `tracer-ebpf/.cargo/config.toml`. The object is a
-/// part of each package, and does not depend on the machine that built it.
+/// Returns the setting for `cargo --config` that adds flags to those of `tracer-ebpf/.cargo/config.toml`: each package contains the
+/// object, and must not depend on this machine's folders.
 fn flags(project: &Project) -> Result<String> {
     Ok(format!("target.{TARGET}.rustflags={:?}", remap::arguments(project)?))
 }
 
 /// Returns the adjustment of a build. The compiler searches for the linker on the search path.
-fn adjust(linker: &BpfLinker, features: &'static [&'static str], flags: String) -> Result<impl FnOnce(&mut Command)> {
+fn adjust<'a>(
+    linker: &BpfLinker,
+    features: &'static [&'static str],
+    flags: &'a str,
+) -> Result<impl FnOnce(&mut Command) + 'a> {
     let path = search_path(&linker.program)?;
     Ok(move |cargo: &mut Command| {
-        cargo.env("PATH", path).args(features).args(["--config", &flags]);
+        cargo.env("PATH", path).args(features).args(["--config", flags]);
     })
 }
 

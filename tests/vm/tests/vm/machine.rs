@@ -115,14 +115,7 @@ impl Machine {
 
     /// Does what [`Self::recorded`] does, whatever the command's exit code is.
     pub fn recorded_any(&mut self, line: &str, trace: &Path) -> Output {
-        for _ in 1..ATTEMPTS {
-            let output = self.run(line);
-            if !passed_over(trace) {
-                return output;
-            }
-            std::fs::remove_dir_all(trace).unwrap();
-        }
-        self.run(line)
+        repeated(|| (self.run(line), trace.to_owned())).0
     }
 
     /// Does what [`Self::record`] does, and checks that nothing was lost. Returns the output and the report, which the host creates
@@ -143,13 +136,26 @@ fn succeeded(script: &str, output: Output) -> Output {
     output
 }
 
-/// The most recordings of one line.
-pub const ATTEMPTS: usize = 4;
+/// The most recordings of one command.
+const ATTEMPTS: usize = 4;
+
+/// Returns what `record` returns: anything, and the trace. Repeats it if the kernel skipped a program, and removes the trace before,
+/// but only a limited number of times.
+pub fn repeated<T>(mut record: impl FnMut() -> (T, PathBuf)) -> (T, PathBuf) {
+    for _ in 1..ATTEMPTS {
+        let (done, trace) = record();
+        if !passed_over(&trace) {
+            return (done, trace);
+        }
+        std::fs::remove_dir_all(trace).unwrap();
+    }
+    record()
+}
 
 /// Returns whether a recording lost only events at which the kernel may not have run a program, which happens on Linux 7
 /// (docs/limitations.md). The trace says so, and no verdict passes on it, as it should be. The test then compares another
 /// recording.
-pub fn passed_over(trace: &Path) -> bool {
+fn passed_over(trace: &Path) -> bool {
     let manifest = read_json(&trace.join("manifest.json"));
     let losses = manifest["losses"].as_object().unwrap();
     let passed_over = !losses.is_empty() && losses.keys().all(|source| source.starts_with("missed-"));

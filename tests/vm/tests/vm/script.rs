@@ -13,7 +13,7 @@ use tracer_e2e::{
 use tracer_store::Trace;
 
 use crate::import::{import, jobs, known};
-use crate::machine::{ATTEMPTS, Machine, passed_over, quoted};
+use crate::machine::{Machine, quoted, repeated};
 
 const SUITE: &str = "trixie";
 const JOBS: usize = 200;
@@ -90,20 +90,8 @@ fn common(row: &Dispatch) -> Dispatch {
     }
 }
 
-/// Runs jobs and dispatches under the script and a recording at once. Returns what the script captured, and the recording. Repeats
-/// it if the kernel skipped programs of the recording, but only a limited number of times.
+/// Runs jobs and dispatches under the script and a recording at once. Returns what the script captured, and the recording.
 fn capture_and_record(machine: &mut Machine) -> (Run, PathBuf) {
-    let mut attempts = 1;
-    loop {
-        let (run, live) = capture_and_record_any(machine);
-        if attempts == ATTEMPTS || !passed_over(&live) {
-            return (run, live);
-        }
-        attempts += 1;
-    }
-}
-
-fn capture_and_record_any(machine: &mut Machine) -> (Run, PathBuf) {
     let dir = machine.folder();
     let scenario = Scenario::new(SUITE, "gfx1100", &["mixed"]);
     let command = format!(
@@ -116,7 +104,7 @@ fn capture_and_record_any(machine: &mut Machine) -> (Run, PathBuf) {
 }
 
 pub fn a_printed_script_captures_what_a_recording_has(machine: &mut Machine) {
-    let (run, live) = capture_and_record(machine);
+    let (run, live) = repeated(|| capture_and_record(machine));
     let compared = compare::of_script(&run);
     println!("{}: {compared:?}", machine.kernel);
     assert!(
