@@ -37,7 +37,54 @@ pub fn run(share: &Path) -> anyhow::Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
+
+    /// The columns of the help in the page of commands.
+    const WIDTH: usize = 80;
+
+    /// Returns the page of the book that has every command with its help.
+    fn page() -> String {
+        let mut page =
+            "# Commands and options\n\nThe help of each command, as `tracer COMMAND --help` prints it. A test \
+                        writes this page from the\ndefinition of the command line: \
+                        `UPDATE_DOCS=1 cargo test -p tracer-cli page_of_commands`.\n"
+                .to_owned();
+        let mut all = Cli::command().term_width(WIDTH);
+        all.build();
+        let names = all.get_subcommands().filter(|command| !command.is_hide_set());
+        let names: Vec<_> = names.map(|command| command.get_name().to_owned()).collect();
+        let mut write = |name: &str, command: &mut clap::Command| {
+            let help = command.render_long_help().to_string();
+            let lines: Vec<_> = help.trim_end().lines().map(str::trim_end).collect();
+            writeln!(page, "\n## {name}\n```text\n{}\n```", lines.join("\n")).expect("a string takes everything");
+        };
+        write("tracer", &mut all);
+        for name in names.iter().filter(|name| *name != "help") {
+            let command = all.find_subcommand_mut(name).expect("it is one of them");
+            let mut command = command.clone().term_width(WIDTH);
+            write(&format!("tracer {name}"), &mut command);
+        }
+        page
+    }
+
+    #[test]
+    fn the_page_of_commands_is_that_of_the_command_line() {
+        let expected = page();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/commands.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&path, &expected).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == expected,
+            "docs/commands.md is out of date: run this test with UPDATE_DOCS=1"
+        );
+        let wide = expected.lines().skip_while(|line| !line.starts_with("```"));
+        let wide: Vec<_> = wide.filter(|line| line.chars().count() > WIDTH).collect();
+        assert!(wide.is_empty(), "{wide:#?}");
+    }
 
     #[test]
     fn every_command_has_a_page_and_is_completed() {
