@@ -10,6 +10,7 @@ mod progress;
 mod ring_job;
 mod signal;
 
+use crate::placement::Placement;
 use crate::tables;
 
 pub use code_object::{CodeObject, CodeObjectChange};
@@ -69,6 +70,8 @@ pub enum Event<'a> {
     /// Whether a process's runtime hands doorbells to the driver's library (hsaKmtQueueRingDoorbell) instead of storing to them;
     /// `None` if that is not known, or no longer known.
     Thunk(Origin, Option<bool>),
+    /// Where a process runs that uses the KFD, by its cgroup.
+    Placed(Origin, &'a Placement),
     /// A traced process created another process.
     Fork(Origin, u32),
     /// A process runs a new program. The bytes are its name (at most 15).

@@ -20,6 +20,7 @@ pub mod losses;
 pub mod metrics;
 pub mod model;
 pub mod packet_path;
+pub mod placement;
 pub mod plots;
 pub mod profile;
 pub mod runs;

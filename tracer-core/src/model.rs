@@ -135,6 +135,7 @@ impl Trackers {
                 self.processes.there(there.origin, there.comm, out);
                 self.submissions.there(there);
             }
+            Event::Placed(origin, placement) => self.processes.placed(*origin, placement),
             Event::Thunk(origin, hands_over) => self.processes.thunk(*origin, *hands_over),
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
             Event::Exec(origin, comm) => {
@@ -176,9 +177,11 @@ fn origin(event: &Event<'_>) -> Option<Origin> {
         Event::Ioctl(event) => Some(event.origin),
         Event::CodeObject(event) => Some(event.origin),
         Event::There(event) => Some(event.origin),
-        Event::Thunk(origin, _) | Event::Fork(origin, _) | Event::Exec(origin, _) | Event::Exit(origin) => {
-            Some(*origin)
-        }
+        Event::Thunk(origin, _)
+        | Event::Placed(origin, _)
+        | Event::Fork(origin, _)
+        | Event::Exec(origin, _)
+        | Event::Exit(origin) => Some(*origin),
         // Most of these occur in kernel threads, or in processes that are not traced.
         Event::RingJob(_)
         | Event::DriverCall(_)

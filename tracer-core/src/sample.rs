@@ -344,5 +344,8 @@ pub fn process(pid: u32) -> Process {
         first_ns: 0,
         exit_ns: None,
         thunk: None,
+        unit: None,
+        container: None,
+        pod: None,
     }
 }

@@ -2,6 +2,7 @@
 //! field with the simulator's truth log and the dispatcher's own log.
 
 pub mod browser;
+pub mod cgroup;
 pub mod compare;
 pub mod dispatcher;
 pub mod observed;

@@ -4,14 +4,17 @@
 //! Every program here runs in its own root in a mount namespace (see `kfd-sim --root`), and the other places are added to that.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use tempfile::TempDir;
 use tracer_core::tables::Fact;
 use tracer_e2e::{
+    cgroup::Cgroup,
     compare::{self, Compared},
     observed, place,
     running::{Program, Recorder},
@@ -76,6 +79,48 @@ fn pid_and_mount_namespaces_of_its_own() {
             _ => None,
         });
         assert!(queues.min() > inner);
+    }
+}
+
+/// tracer and the program are in the cgroup of a container in a pod, and of a unit, named as kubelets and systemd do.
+#[test]
+fn cgroups_of_pods_and_units() {
+    const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    const UID: &str = "2fb3c7a4-1d8e-4c43-9c57-0a3c1a2b9d10";
+    let slice = UID.replace('-', "_");
+    let pod = format!("kubepods.slice/kubepods-pod{slice}.slice/cri-containerd-{ID}.scope");
+    for (path, unit, container, pod) in [
+        (pod.as_str(), None, Some(ID), Some(UID)),
+        (
+            "tracer-test.slice/tracer@1.service",
+            Some("tracer@1.service"),
+            None,
+            None,
+        ),
+    ] {
+        let cgroup = match Cgroup::new(path) {
+            Ok(cgroup) => cgroup,
+            Err(reason) => return println!("not tested: {reason}"),
+        };
+        let dir = folder();
+        let command = scenario("trixie").command(&dir);
+        let mut inside = Command::new("/bin/sh");
+        inside
+            .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
+            .arg(cgroup.procs());
+        inside.arg(command.get_program()).args(command.get_args());
+        let output = inside.output().expect("tracer runs");
+        let run = Run::read(dir, output);
+        let of_queues = run.facts.iter().filter(|fact| matches!(fact, Fact::Queue(_)));
+        let queues: BTreeSet<u32> = of_queues.filter_map(Fact::pid).collect();
+        let processes = run.facts.iter().filter_map(|fact| match fact {
+            Fact::Process(process) if queues.contains(&process.pid) => Some(process),
+            _ => None,
+        });
+        let placed: Vec<_> = processes
+            .map(|process| [&process.unit, &process.container, &process.pod].map(|name| name.as_deref()))
+            .collect();
+        assert_eq!(placed, [[unit, container, pod]], "{path}");
     }
 }
 

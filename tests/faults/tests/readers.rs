@@ -550,7 +550,13 @@ fn standard_streams_are_not_kept_open() {
 fn files_of_proc_are_read() {
     let readers = readers();
     let pid = std::process::id();
-    for file in [ProcFile::Maps, ProcFile::Stat, ProcFile::Status, ProcFile::Comm] {
+    for file in [
+        ProcFile::Maps,
+        ProcFile::Stat,
+        ProcFile::Status,
+        ProcFile::Comm,
+        ProcFile::Cgroup,
+    ] {
         let Ok(Answer::Bytes(contents)) = readers.request(USER, &Request::Proc { pid, file }, far()) else {
             panic!("{file:?}");
         };

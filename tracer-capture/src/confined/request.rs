@@ -133,6 +133,8 @@ pub enum ProcFile {
     Comm,
     /// `mountinfo`.
     Mountinfo,
+    /// `cgroup`.
+    Cgroup,
 }
 
 /// The properties of a file.

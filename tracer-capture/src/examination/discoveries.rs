@@ -10,6 +10,7 @@ use std::sync::{
 use tracer_core::{
     code_object::CodeObject,
     event::{self, CodeObjectChange, Event, Origin},
+    placement::Placement,
 };
 
 /// A discovery.
@@ -22,6 +23,8 @@ pub enum Discovery {
     ListUnread,
     /// Whether the process's runtimes hand doorbells to the driver's library; `None` if that is not known any more.
     HandsOver(Option<bool>),
+    /// Where the process runs.
+    Placed(Placement),
 }
 
 /// The sending side.
@@ -71,6 +74,7 @@ impl Discoveries {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             let changed = |change| Event::CodeObject(event::CodeObject { origin, change });
             sink(&match &discovery {
+                Discovery::Placed(placement) => Event::Placed(origin, placement),
                 Discovery::HandsOver(hands_over) => Event::Thunk(origin, *hands_over),
                 Discovery::Loaded(loaded) => changed(CodeObjectChange::Loaded(loaded)),
                 Discovery::Unloaded(id) => changed(CodeObjectChange::Unloaded { id: *id }),

@@ -11,13 +11,13 @@ use std::{
 };
 
 use tracer_common::record::{Hold, hold_reason};
-use tracer_core::event::Origin;
+use tracer_core::{event::Origin, placement::Placement};
 
 use super::{lock, retry::Retry};
 use crate::{
-    confined::{Examine, NotRead, Parsers, ReadError, Readers},
+    confined::{Examine, NotRead, Parsers, ProcFile, ReadError, Readers},
     decode,
-    examination::discoveries::DiscoverySender,
+    examination::discoveries::{Discovery, DiscoverySender},
     inventory::Inventory,
     pause::{keeper::Pauses, known::KnownFiles},
     probes::Prober,
@@ -69,6 +69,8 @@ pub struct Work {
     /// Processes for which tracer has reported whether they hand doorbells over: with their generations, and the number of runtimes
     /// known then.
     thunks: Mutex<HashMap<u32, (u32, usize)>>,
+    /// Processes for which tracer has read where they run, with their generations.
+    placed: Mutex<HashMap<u32, u32>>,
     pub(super) inventory: Arc<Mutex<Inventory>>,
 }
 
@@ -99,6 +101,7 @@ impl Work {
             retry: Mutex::default(),
             uses: Mutex::default(),
             thunks: Mutex::default(),
+            placed: Mutex::default(),
             inventory,
         }
     }
@@ -188,7 +191,18 @@ impl Work {
             .max(sys::monotonic_ns().saturating_sub(hold.header.time_ns));
     }
 
+    /// Reports the names in the path of a process's cgroup, once. Its submissions count without them, so a failure is no loss.
+    pub(super) fn place(&self, examine: &Examine<'_>, origin: Origin, generation: u32) {
+        if lock(&self.placed).insert(origin.pid, generation) != Some(generation)
+            && let Ok(cgroups) = examine.proc_file(ProcFile::Cgroup)
+        {
+            let placement = Placement::in_cgroups(&String::from_utf8_lossy(&cgroups));
+            self.finder.report(origin, Discovery::Placed(placement));
+        }
+    }
+
     fn answer(&self, examine: &Examine<'_>, hold: &Hold) -> Result<(), NotRead> {
+        self.place(examine, decode::origin(&hold.header), hold.generation);
         match hold.header.flags {
             hold_reason::MAPPED => self.mapped_one(examine, hold),
             hold_reason::ENTERED => {

@@ -309,6 +309,15 @@ pub struct ProcessRow {
     pub parent: Option<u32>,
     /// Name of its program.
     pub comm: Option<String>,
+    /// Its systemd unit, if it has one and uses the KFD.
+    #[serde(default)]
+    pub unit: Option<String>,
+    /// Its container's id likewise.
+    #[serde(default)]
+    pub container: Option<String>,
+    /// The UID of its Kubernetes pod likewise.
+    #[serde(default)]
+    pub pod: Option<String>,
     /// Whether the process exited.
     pub ended: bool,
     /// Number of its queues.

@@ -182,10 +182,14 @@ impl Processes {
         let rows = self.all.iter().map(|(&pid, process)| {
             let tally = &process.counts.tally;
             let (queues, basis) = of(pid, tally);
+            let known = process.known.as_ref();
             ProcessRow {
                 pid,
-                parent: process.known.as_ref().and_then(|known| known.parent),
+                parent: known.and_then(|known| known.parent),
                 comm: process.comm(),
+                unit: known.and_then(|known| known.unit.clone()),
+                container: known.and_then(|known| known.container.clone()),
+                pod: known.and_then(|known| known.pod.clone()),
                 ended: process.ended_ns(now).is_some(),
                 queues,
                 dispatches: basis.when(Total::Dispatches, tally.all_dispatches()),

@@ -102,18 +102,31 @@ catalog! {
     /// 1 if tracer watches this, else 0; what is not watched has no values
     Gauge "tracer_watched" by &["what"], in "0 or 1":
         "tracer_watched == 0";
+    /// Always 1; the labels are the names of a process that has queues, by the path of its cgroup
+    Gauge "tracer_process_info" by &["kfd_process_id", "comm", "unit", "container", "pod"], in "":
+        "sum by (pod) (sum by (instance, kfd_process_id) (rate(tracer_dispatches_total[1m])) * on (instance, kfd_process_id) group_left (pod) tracer_process_info)";
     /// Always 1; the labels are the version, and whether the GPU is simulated
     Gauge "tracer_build_info" by &["version", "simulated"], in "":
         "count by (version, simulated) (tracer_build_info)";
 }
 
 /// Every label, with its meaning.
-pub const LABELS: [(&str, &str); 13] = [
+pub const LABELS: [(&str, &str); 17] = [
     (
         "gpu_id",
         "GPU, by the KFD's id (`/sys/class/kfd/kfd/topology/nodes/*/gpu_id`)",
     ),
     ("kfd_process_id", "Process of the queue, in the initial pid namespace"),
+    ("comm", "Name of the process's program, at most 15 bytes"),
+    (
+        "unit",
+        "The process's systemd unit on the host; empty if it has none, or tracer could not read its cgroup",
+    ),
+    (
+        "container",
+        "The id of the process's container, 64 digits; empty likewise",
+    ),
+    ("pod", "The UID of the process's Kubernetes pod; empty likewise"),
     (
         "queue_id",
         "The KFD's id of the queue; `ended`: those of the GPU that ended more than five minutes ago, together; `other`: \

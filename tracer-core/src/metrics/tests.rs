@@ -262,3 +262,30 @@ fn what_cannot_be_counted_has_no_series() {
     assert_eq!(found, []);
     assert_eq!(sum(&metrics, "tracer_other_packets"), 1);
 }
+
+#[test]
+fn a_process_with_queues_has_the_names_of_its_cgroup() {
+    let mut live = Live::new();
+    let mut metrics = Metrics::new();
+    let mut process = sample::process(7);
+    process.unit = Some("train.service".to_owned());
+    process.pod = Some("2fb3c7a4-1d8e-4c43-9c57-0a3c1a2b9d10".to_owned());
+    for fact in [
+        Fact::Process(process),
+        Fact::Process(sample::process(8)),
+        queue(0, 3, None),
+    ] {
+        live.apply(&fact);
+        metrics.add(&fact);
+    }
+    let all = metrics.families(&live.picture(), &About::default());
+    let found = all
+        .iter()
+        .find(|family| family.definition.name == "tracer_process_info");
+    let samples = &found.expect("process 7 has a queue").samples;
+    let labels: Vec<_> = samples.iter().map(|sample| &sample.labels).collect();
+    let names = ["kfd_process_id", "comm", "unit", "container", "pod"];
+    let values = ["7", "app", "train.service", "", "2fb3c7a4-1d8e-4c43-9c57-0a3c1a2b9d10"];
+    let expected: Vec<_> = names.into_iter().zip(values.map(str::to_owned)).collect();
+    assert_eq!(labels, [&expected]);
+}

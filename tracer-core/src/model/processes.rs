@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::lingered;
 use crate::event::Origin;
+use crate::placement::Placement;
 use crate::tables::{Fact, Process};
 
 /// Processes that are alive, or exited so recently that events of theirs may still arrive.
@@ -44,6 +45,9 @@ impl Processes {
             first_ns: origin.time_ns,
             exit_ns: None,
             thunk: None,
+            unit: None,
+            container: None,
+            pod: None,
         });
         process.first_ns = process.first_ns.min(origin.time_ns);
         process
@@ -107,6 +111,16 @@ impl Processes {
         }
         self.reported_ns.insert(origin.pid, origin.time_ns);
         self.touch(origin).thunk = hands_over;
+    }
+
+    /// Notes where a process runs.
+    pub(super) fn placed(&mut self, origin: Origin, placement: &Placement) {
+        if self.is_late(origin) {
+            return;
+        }
+        let process = self.touch(origin);
+        let Placement { unit, container, pod } = placement.clone();
+        (process.unit, process.container, process.pod) = (unit, container, pod);
     }
 
     /// Notes that a process exited.

@@ -21,5 +21,11 @@ table! {
         pub exit_ns: Option<u64> => "ns",
         /// Whether its runtime passes doorbells to the driver's library instead of storing to them (path `thunk`); null if unknown.
         pub thunk: Option<bool>,
+        /// Its systemd unit, by the path of its cgroup when it began to use the KFD; null if it has none, or the path was not read.
+        pub unit: Option<String>,
+        /// The id of its container, by the same path; null likewise.
+        pub container: Option<String>,
+        /// The UID of its Kubernetes pod, by the same path; null likewise.
+        pub pod: Option<String>,
     }
 }

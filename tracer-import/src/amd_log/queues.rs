@@ -136,6 +136,9 @@ impl Queues {
             first_ns,
             exit_ns: None,
             thunk: None,
+            unit: None,
+            container: None,
+            pod: None,
         };
         self.by_key.clear();
         let processes = std::mem::take(&mut self.processes).into_iter().map(process).collect();

@@ -33,7 +33,10 @@ pub fn path() -> impl Strategy<Value = Path> {
 
 fn process() -> impl Strategy<Value = Fact> {
     let named = any::<(u32, Option<u32>, String, Option<bool>)>();
-    (named, number(), option::of(number())).prop_map(|((pid, parent, comm, thunk), first_ns, exit_ns)| {
+    let placed = any::<(Option<String>, Option<String>, Option<String>)>();
+    (named, number(), option::of(number()), placed).prop_map(|(named, first_ns, exit_ns, placed)| {
+        let (pid, parent, comm, thunk) = named;
+        let (unit, container, pod) = placed;
         Fact::Process(Process {
             pid,
             parent,
@@ -41,6 +44,9 @@ fn process() -> impl Strategy<Value = Fact> {
             first_ns,
             exit_ns,
             thunk,
+            unit,
+            container,
+            pod,
         })
     })
 }

@@ -94,6 +94,9 @@ pub fn process(pid: u32, first_ns: u64) -> Process {
         first_ns,
         exit_ns: None,
         thunk: None,
+        unit: None,
+        container: None,
+        pod: None,
     }
 }
 

@@ -293,6 +293,7 @@ pub fn usual() -> Picture {
                 doorbells: Some(0),
                 copies: Some(77),
                 ioctls: Some(1_006),
+                ..ProcessRow::default()
             },
         ],
         ..Picture::default()

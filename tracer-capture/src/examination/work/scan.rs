@@ -80,6 +80,7 @@ impl Work {
             pid: examine.pid,
             tid: examine.pid,
         };
+        self.place(examine, origin, generation);
         for mapping in &mappings {
             let Some(runtime) = self.libraries.runtime(&mapping.file) else {
                 continue;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::placement::Placement;
 use crate::tables::Process;
 
 fn processes(trace: &Trace) -> Vec<Process> {
@@ -92,8 +93,42 @@ fn a_process_is_known_from_its_first_event() {
         first_ns: 90,
         exit_ns: None,
         thunk: None,
+        unit: None,
+        container: None,
+        pod: None,
     };
     assert_eq!(processes(&trace), [expected]);
+}
+
+#[test]
+fn a_process_runs_where_its_last_cgroup_said() {
+    let mut trace = Trace::created();
+    let unit = |name: &str| Placement {
+        unit: Some(name.to_owned()),
+        ..Placement::default()
+    };
+    let in_pod = Placement {
+        pod: Some("1".to_owned()),
+        container: Some("2".to_owned()),
+        unit: None,
+    };
+    trace.apply(&Event::Placed(by(10, PID), &unit("a.service")));
+    trace.apply(&Event::Exec(by(20, PID), b"other"));
+    trace.apply(&Event::Placed(by(30, PID), &in_pod));
+    trace.apply(&Event::Exit(by(100, PID)));
+    trace.apply(&Event::Exit(Origin {
+        time_ns: 100 + LINGER_NS,
+        pid: 9,
+        tid: 9,
+    }));
+    // It was reported: this starts no process.
+    trace.apply(&Event::Placed(by(90, PID), &unit("b.service")));
+    trace.finish();
+    let of_pid = processes(&trace).into_iter().filter(|process| process.pid == PID);
+    let places: Vec<_> = of_pid
+        .map(|process| (process.unit, process.container, process.pod))
+        .collect();
+    assert_eq!(places, [(None, in_pod.container, in_pod.pod)]);
 }
 
 #[test]
