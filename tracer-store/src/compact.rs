@@ -67,12 +67,12 @@ fn merge(folder: &Folder, table: Table, names: &[PartName]) -> Result<usize, Sto
             rows.append(more);
         }
         if more.is_none() || rows.rows() >= MERGED_ROWS {
-            write(folder, &run, &rows)?;
+            write(folder, &run, &mut rows)?;
             run.clear();
             rows.clear();
         }
     }
-    write(folder, &run, &rows)?;
+    write(folder, &run, &mut rows)?;
     Ok(rows.rows())
 }
 
@@ -88,7 +88,7 @@ fn read_small(folder: &Folder, table: Table, name: PartName) -> Option<Columns> 
 }
 
 /// Writes the rows of adjacent parts as one part. A single part stays unchanged.
-fn write(folder: &Folder, run: &[PartName], rows: &Columns) -> Result<(), StoreError> {
+fn write(folder: &Folder, run: &[PartName], rows: &mut Columns) -> Result<(), StoreError> {
     match run {
         [first, .., last] => part::write(folder, PartName::range(first.first, last.last), rows),
         _ => Ok(()),

@@ -20,7 +20,7 @@ use polars::prelude::*;
 use tracer_core::tables::Table;
 use tracer_files::Folder;
 
-use crate::columns::{Columns, polars_type};
+use crate::columns::{Columns, encode, polars_type};
 use crate::error::{Damage, StoreError};
 use crate::file;
 
@@ -119,29 +119,21 @@ pub(crate) fn remove_replaced(folder: &Folder) -> Result<(), StoreError> {
     replaced.try_for_each(|name| file::remove(folder, name.file_name().as_ref()))
 }
 
-/// Writes rows as a part, in the order of time.
-pub(crate) fn write(folder: &Folder, name: PartName, columns: &Columns) -> Result<(), StoreError> {
+/// Writes rows as a part, in the order of time, into which it brings them.
+pub(crate) fn write(folder: &Folder, name: PartName, columns: &mut Columns) -> Result<(), StoreError> {
     let failed = |error: PolarsError| StoreError::Table {
         action: "write",
         path: folder.path().join(name.file_name()),
         reason: error.to_string(),
     };
-    let mut frame = columns.to_frame().map_err(failed)?;
-    let first_time = columns.first_time().unwrap_or_default().to_string();
+    columns.sort();
+    let first_time = columns.time(0).unwrap_or_default().to_string();
     let named = |sum| {
         let checksum = Some(sum);
         PartName { checksum, ..name }.file_name()
     };
     file::write(folder, &name.file_name(), named, |file| {
-        ParquetWriter::new(file)
-            .with_compression(ParquetCompression::Zstd(None))
-            .with_row_group_size(Some(WINDOW))
-            .with_key_value_metadata(Some(KeyValueMetadata::from_static(vec![(FIRST_TIME.to_owned(), first_time)])))
-            // A recorder leaves the processors to the traced processes.
-            .set_parallel(false)
-            .finish(&mut frame)
-            .map_err(failed)
-            .map(drop)
+        encode::write(file, columns, WINDOW, (FIRST_TIME, first_time)).map_err(failed)
     })
 }
 

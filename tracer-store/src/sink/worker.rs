@@ -106,7 +106,7 @@ impl Worker {
                 pending.measured(size.saturating_sub(self.reserved));
             }
             match job {
-                Job::Append(columns) => match self.append(&columns) {
+                Job::Append(mut columns) => match self.append(&mut columns) {
                     // At the end no receiver takes buffers back.
                     Ok(()) => drop(self.reports.send(Report::Written(columns))),
                     Err(error) => self.note(error, columns.things()),
@@ -118,8 +118,8 @@ impl Worker {
                         .or_insert_with(|| Snapshot::new(table));
                     snapshot.apply(&changed);
                     drop(changed);
-                    let (rows, sealed) = snapshot.take();
-                    let done = self.replace(&rows, sealed.as_ref());
+                    let (mut rows, mut sealed) = snapshot.take();
+                    let done = self.replace(&mut rows, sealed.as_mut());
                     let stored = &mut self.tables[table as usize];
                     stored.newest = stored.sealed + rows.rows() as u64;
                     match done {
@@ -191,7 +191,7 @@ impl Worker {
         file::remove(&self.place.folder, &file::temporary(manifest::RESERVE))
     }
 
-    fn append(&mut self, columns: &Columns) -> Result<(), StoreError> {
+    fn append(&mut self, columns: &mut Columns) -> Result<(), StoreError> {
         let table = columns.table();
         let (folder, number) = self.next_part(table)?;
         part::write(&folder, PartName::single(number), columns)?;
@@ -211,7 +211,7 @@ impl Worker {
     }
 
     /// Writes a new snapshot. Leaves the replaced part for one more round, because a reader may be about to open it.
-    fn replace(&mut self, rows: &Columns, sealed: Option<&Columns>) -> Result<(), StoreError> {
+    fn replace(&mut self, rows: &mut Columns, sealed: Option<&mut Columns>) -> Result<(), StoreError> {
         let table = rows.table();
         let (folder, number) = self.next_part(table)?;
         part::remove_replaced(&folder)?;

@@ -235,13 +235,13 @@ fn rows_that_wait_are_bounded() {
     let temporary = tempfile::tempdir().unwrap();
     let mut writer = TraceWriter::create(temporary.path(), manifest(), false).unwrap();
     let row = tracer_core::sample::kernel(0);
-    // 2 GiB of names, faster than any disk can take them.
-    let name: std::sync::Arc<str> = "x".repeat(1 << 20).into();
+    // 2 GiB of names, each another one, faster than any disk can take them.
+    let long = "x".repeat(1 << 20);
     let pushed = 2048;
     for index in 0..pushed {
         writer.push(&Fact::Kernel(tracer_core::tables::Kernel {
             loaded_ns: index,
-            name: name.clone(),
+            name: format!("{index}{long}").into(),
             ..row.clone()
         }));
     }

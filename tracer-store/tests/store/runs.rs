@@ -339,14 +339,15 @@ fn runs_reach_the_disk_while_recording() {
     );
 }
 
-/// Names of a MiB, each in a run of its own, faster than any disk can take them.
+/// Names of a MiB, each another one in a run of its own, faster than any disk can take them.
 #[test]
 fn runs_that_find_no_room_are_lost_and_what_they_stand_for_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = begin(dir.path(), 0);
-    let name: std::sync::Arc<str> = "x".repeat(1 << 20).into();
+    let long = "x".repeat(1 << 20);
     let (windows, each) = (1024, 3);
     for window in 0..windows {
+        let name: std::sync::Arc<str> = format!("{window}{long}").into();
         for index in 0..each {
             writer.push(&Fact::Dispatch(Dispatch {
                 kernel: Some(name.clone()),
