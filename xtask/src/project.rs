@@ -98,6 +98,11 @@ impl Project {
         self.cache.join("containers")
     }
 
+    /// Returns the folder of the engines that run containers from images.
+    pub fn engines_dir(&self) -> PathBuf {
+        self.cache.join("engines")
+    }
+
     /// Returns the folder of the programs with which `bench` compares tracer.
     pub fn peers_dir(&self) -> PathBuf {
         self.cache.join("peers")

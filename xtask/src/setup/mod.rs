@@ -7,6 +7,7 @@
 mod bpf_linker;
 mod browser;
 mod containers;
+mod engines;
 pub mod folder;
 mod monitors;
 mod peers;
@@ -32,6 +33,7 @@ use crate::lock;
 use crate::project::Project;
 use browser::Browser;
 use containers::Containers;
+use engines::Engines;
 use monitors::Monitors;
 use peers::Peers;
 use rust_src::RustSrc;
@@ -54,6 +56,8 @@ pub enum Part {
     Browser,
     /// crun, which runs and removes containers, for the attacks on the tracer.
     Containers,
+    /// Podman and Docker, as Debian's stable release ships them, for `dist --containers`.
+    Engines,
     /// bpftrace and perf, as Debian's stable release ships them, for `bench`.
     Peers,
     /// Zig's C compiler and the programs that make packages, for `dist`.
@@ -94,6 +98,7 @@ impl Part {
             Self::Monitors => vec![Box::new(Monitors::new(project))],
             Self::Browser => vec![Box::new(Browser::new(project))],
             Self::Containers => vec![Box::new(Containers::new(project))],
+            Self::Engines => vec![Box::new(Engines::new(project))],
             Self::Peers => vec![Box::new(Peers::new(project))],
             Self::Packagers => vec![
                 Box::new(Zig::new(project)),
@@ -184,6 +189,7 @@ pub fn clean(project: &Project) -> Result<()> {
         "browser",
         "clients",
         "containers",
+        "engines",
         "monitors",
         "peers",
         "rootfs",
