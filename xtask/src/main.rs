@@ -105,7 +105,7 @@ enum Task {
     Book,
     /// Build tracer optimized and install it with hsa-dispatch, man pages and completions, so that `sudo tracer` works.
     Install(install::Install),
-    /// Make the packages of a release: tarball, .deb, .rpm, container file, list of parts, checksums.
+    /// Make the packages of a release: tarball, .deb, .rpm, files for containers, list of parts, checksums.
     ///
     /// The programs need glibc 2.28. ADVISORY_DB can name a copy of the database of advisories to check against, and SIGNING_KEY a key
     /// of ssh-keygen that signs the checksums.

@@ -1,9 +1,10 @@
-//! Packages of a release: one folder with a tarball, a .deb, an .rpm, a container file, the list of all parts and the checksums.
+//! Packages of a release: one folder with a tarball, a .deb, an .rpm, files for containers, the list of all parts and the checksums.
 //!
 //! Everything that differs between two builds of the same commit is set: times, owners, the order of files, and the paths of sources.
 
 mod binaries;
 mod checks;
+mod containers;
 mod packages;
 mod trial;
 
@@ -35,6 +36,12 @@ pub struct Dist {
     /// Afterwards install, use and remove the packages in new root folders of Debian. Needs root.
     #[arg(long)]
     trial: bool,
+    /// Afterwards use the packages in containers of Podman and Docker. Needs root.
+    #[arg(long)]
+    containers: bool,
+    /// Make nothing: use the packages that an earlier run made.
+    #[arg(long, requires = "containers", conflicts_with_all = ["twice", "trial"])]
+    made: bool,
 }
 
 /// The parts of a release's name, and where its files go.
@@ -51,11 +58,9 @@ pub fn run(project: &Project, wanted: &Dist) -> Result<()> {
     if wanted.twice && !git(project.root(), &["status", "--porcelain"])?.is_empty() {
         bail!("a second build is one of the last commit, and there are changes since: commit them first");
     }
-    if wanted.trial && !cmd::is_root()? {
+    if (wanted.trial || wanted.containers) && !cmd::is_root()? {
         bail!("trying the packages needs root");
     }
-    cmd::require("objdump", "run `apt-get install binutils`")?;
-    setup::run(project, &Part::DIST)?;
     let release = Release {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         time: git(project.root(), &["log", "-1", "--format=%ct"])?,
@@ -65,29 +70,43 @@ pub fn run(project: &Project, wanted: &Dist) -> Result<()> {
             None => project.target().join("packages"),
         },
     };
+    if !wanted.made {
+        make(project, wanted, &release)?;
+    }
+    if wanted.containers {
+        containers::run(project, &release)?;
+    }
+    eprintln!("==> the packages are in {}", release.out.display());
+    Ok(())
+}
+
+fn make(project: &Project, wanted: &Dist, release: &Release) -> Result<()> {
+    cmd::require("objdump", "run `apt-get install binutils`")?;
+    setup::run(project, &Part::DIST)?;
     empty(&release.out)?;
     checks::licences(project)?;
     build::objects(project)?;
     let programs = binaries::build(project)?;
     let stage = project.target().join("dist-stage");
     install::stage(project, &programs, &stage)?;
-    packages::tarball(&release, &stage)?;
-    let package = packages::describe(project, &release, &stage)?;
-    packages::deb(project, &release, &package, 1, &release.out)?;
-    packages::rpm(project, &release, &package)?;
-    checks::parts(project, &release)?;
-    fs::copy(
-        project.root().join("packaging/Containerfile"),
-        release.out.join("Containerfile"),
-    )?;
+    packages::tarball(release, &stage)?;
+    let package = packages::describe(project, release, &stage)?;
+    packages::deb(project, release, &package, 1, &release.out)?;
+    packages::rpm(project, release, &package)?;
+    checks::parts(project, release)?;
+    for file in containers::FILES {
+        fs::copy(
+            project.root().join("packaging/containers").join(file),
+            release.out.join(file),
+        )?;
+    }
     sign(&release.out)?;
     if wanted.twice {
-        again(project, &release)?;
+        again(project, release)?;
     }
     if wanted.trial {
-        trial::run(project, &release, &package)?;
+        trial::run(project, release, &package)?;
     }
-    eprintln!("==> the packages are in {}", release.out.display());
     Ok(())
 }
 

@@ -68,6 +68,19 @@ pub fn run(project: &Project, release: &Release, package: &Path) -> Result<()> {
     cmd::remove_all(&folder)
 }
 
+/// Makes one root folder, without the package.
+pub fn with_runtime(project: &Project, folder: &Path) -> Result<Root> {
+    fs::create_dir_all(folder)?;
+    let mirror = Mirror::find()?;
+    let root = Root {
+        path: folder.join("root"),
+        suite: "trixie",
+        gpu: simulated::ASIC,
+    };
+    root.make(&builder(project, &mirror, folder)?, &mirror)?;
+    Ok(root)
+}
+
 /// Returns the program that makes root folders, without installing it.
 fn builder(project: &Project, mirror: &Mirror, folder: &Path) -> Result<PathBuf> {
     let suite = Suite::open(project.cache(), mirror, "trixie")?;
@@ -81,8 +94,8 @@ fn builder(project: &Project, mirror: &Mirror, folder: &Path) -> Result<PathBuf>
 }
 
 /// A root folder of one release of Debian.
-struct Root {
-    path: PathBuf,
+pub struct Root {
+    pub path: PathBuf,
     suite: &'static str,
     /// The simulated GPU.
     gpu: &'static str,
@@ -147,7 +160,8 @@ impl Root {
         Ok(())
     }
 
-    fn install(&self, package: &Path) -> Result<()> {
+    /// Installs a package.
+    pub fn install(&self, package: &Path) -> Result<()> {
         let inside = self.path.join("package.deb");
         fs::copy(package, &inside)?;
         let done = self.inside(&["apt-get", "-qq", "install", "--yes", "./package.deb"]);
