@@ -1,5 +1,6 @@
 //! Dispatches, as the simulator logged them and as a trace has them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -68,6 +69,11 @@ pub fn recorded(answer: &str) -> Result<Vec<Row>> {
     }
     rows.sort_unstable();
     Ok(rows)
+}
+
+/// Returns the ids of the processes that dispatched.
+pub fn processes(rows: &[Row]) -> BTreeSet<u64> {
+    rows.iter().map(|row| row[0]).collect()
 }
 
 fn row<'a>(names: &[&str; 12], find: impl Fn(&str) -> Option<&'a Value>) -> Result<Row> {

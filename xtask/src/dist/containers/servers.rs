@@ -1,11 +1,12 @@
 //! Servers of metrics: each by the file that users start from, beside a program in another container.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
 use super::engines::{Engines, get, wait_for};
-use super::{BASE, PROGRAM, Trial, WORKLOAD};
+use super::{BASE, PROGRAM, Trial, WORKLOAD, rows};
 
 /// A token for the metrics, of as many characters as are needed at least.
 const TOKEN: &str = "0123456789abcdef";
@@ -75,25 +76,32 @@ impl Trial {
         // The list of paused processes outlives the container.
         let pinned = engines.run(&["ls", "/sys/fs/bpf/tracer"])?;
         ensure!(pinned.contains("pauses-"), "/sys/fs/bpf/tracer has {pinned:?}");
-        let before = self.logged()?.len();
+        let before = self.logged()?;
         self.program(engines, engine, &WORKLOAD)?;
-        let expected = (self.logged()?.len() - before) as f64;
+        let mut logged = self.logged()?;
+        logged.retain(|row| !before.contains(row));
+        let (expected, processes) = (logged.len() as f64, rows::processes(&logged));
         let mut counted = 0.0;
         wait_for(&format!("{expected} dispatches in the metrics"), || {
-            counted = total(&get(process, "/metrics", token)?);
+            counted = total(&get(process, "/metrics", token)?, &processes);
             Ok((counted >= expected).then_some(()))
         })?;
-        ensure!(counted == expected, "{counted} dispatches are counted of {expected}");
+        ensure!(
+            expected > 0.0 && counted == expected,
+            "{counted} dispatches are counted of {expected}"
+        );
         eprintln!("==> {server}: all of {expected} dispatches are counted");
         Ok(())
     }
 }
 
-/// Returns the dispatches that metrics count, on all queues.
-fn total(metrics: &str) -> f64 {
-    let values = metrics
-        .lines()
-        .filter(|line| line.starts_with("tracer_dispatches_total{"));
+/// Returns the dispatches that metrics count on all queues of these processes.
+fn total(metrics: &str, processes: &BTreeSet<u64>) -> f64 {
+    let of_them = |line: &&str| {
+        let id = |process| line.contains(&format!("kfd_process_id=\"{process}\""));
+        line.starts_with("tracer_dispatches_total{") && processes.iter().any(id)
+    };
+    let values = metrics.lines().filter(of_them);
     values
         .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
         .sum()
