@@ -21,7 +21,7 @@ const ENTER: &str = include_str!("enter.sh");
 /// The socket of Docker's daemon, which listens nowhere else.
 const SOCKET: &str = "unix:///run/docker.sock";
 /// The cgroups that the engines leave behind, by the end of their paths.
-const CGROUPS: [&str; 2] = ["libpod_parent", "tracer-trial"];
+const CGROUPS: [&str; 3] = ["libpod_parent", "buildah-buildah", "tracer-trial"];
 /// How long a program may take to start.
 const PATIENCE: Duration = Duration::from_secs(30);
 
