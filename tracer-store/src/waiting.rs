@@ -12,8 +12,8 @@ use crate::snapshot::Changes;
 /// Rows of a full batch.
 pub(crate) const BATCH: usize = WINDOW;
 
-/// The number of a table's buffers that are kept to use again.
-const SPARE: usize = 2;
+/// The number of a table's buffers that are kept to use again, beside the one that takes rows.
+const SPARE: usize = 1;
 
 /// Rows of one table that were not handed over yet.
 pub(crate) struct Waiting {

@@ -31,9 +31,10 @@ impl Annotations {
     }
 
     /// Annotates and reports a fact, and what follows from it.
-    pub(super) fn annotate(&mut self, fact: Fact, out: &mut impl FnMut(Fact)) {
+    pub(super) fn annotate(&mut self, mut fact: Fact, out: &mut impl FnMut(Fact)) {
         self.open_calls.count(&fact);
-        let fact = self.thunks.path(self.code_objects.named(fact));
+        self.code_objects.set_name(&mut fact);
+        self.thunks.set_path(&mut fact);
         if let Some(call) = self.kernel_copies.take(&fact, out) {
             self.open_calls.copies(call, 1);
         }

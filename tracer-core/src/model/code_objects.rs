@@ -53,16 +53,15 @@ impl CodeObjects {
     }
 
     /// Names the kernel of a dispatch, or of a request.
-    pub(super) fn named(&self, mut fact: Fact) -> Fact {
-        let (pid, address, time_ns, kernel) = match &mut fact {
+    pub(super) fn set_name(&self, fact: &mut Fact) {
+        let (pid, address, time_ns, kernel) = match fact {
             // A log names its kernels itself.
-            Fact::Dispatch(row) if row.evidence == Evidence::Log => return fact,
+            Fact::Dispatch(row) if row.evidence == Evidence::Log => return,
             Fact::Dispatch(row) => (row.pid, row.kernel_object, row.time_ns, &mut row.kernel),
             Fact::Request(row) => (row.pid, row.kernel_object, row.time_ns, &mut row.kernel),
-            _ => return fact,
+            _ => return,
         };
         *kernel = self.name(pid, address, time_ns).cloned();
-        fact
     }
 
     /// Applies a change of a runtime's list.

@@ -6,19 +6,18 @@
 //! No probe sees the doorbells of a process without an HSA runtime. The queues that such a process had before are rows with the
 //! origin `listed`, so that no total claims to include what is submitted to them.
 
-use std::collections::HashMap;
-
 use tracer_common::aql::PACKET_LEN;
 use tracer_common::kfd::QueueType;
 
 use super::queue::Queue;
 use crate::event::{KfdQueue, There};
 use crate::tables::{self, Fact, QueueOrigin};
+use crate::tally::Map;
 
 /// The queues that processes had when tracing began.
 #[derive(Debug, Default)]
 pub(super) struct KfdQueues {
-    by_pid: HashMap<u32, Vec<KfdQueue>>,
+    by_pid: Map<u32, Vec<KfdQueue>>,
     /// The queues of processes without a runtime that may take kernels.
     listed: Vec<tables::Queue>,
 }

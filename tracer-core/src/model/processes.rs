@@ -1,18 +1,19 @@
 //! The traced processes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::lingered;
 use crate::event::Origin;
 use crate::placement::Placement;
 use crate::tables::{Fact, Process};
+use crate::tally::Map;
 
 /// Processes that are alive, or exited so recently that events of theirs may still arrive.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    by_pid: HashMap<u32, Process>,
+    by_pid: Map<u32, Process>,
     /// Time of the last report of whether a process hands doorbells over.
-    reported_ns: HashMap<u32, u64>,
+    reported_ns: Map<u32, u64>,
     /// Processes that exited, in the order of their exits: time and pid.
     ended: VecDeque<(u64, u32)>,
     /// The last processes that were reported, with the times of their exits: what arrives even later is about them.

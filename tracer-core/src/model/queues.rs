@@ -5,7 +5,7 @@
 //! For this reason a queue lingers for [`super::LINGER_NS`] of trace time after its end before its final numbers are reported, and
 //! times distinguish the queues of one address. An event that is later than that adopts a new queue.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use tracer_common::kfd::QueueType;
 
@@ -16,6 +16,7 @@ use super::{lingered, loss, write_pointer};
 use crate::event::{HsaQueue, Packets, Progress, Reserve};
 use crate::losses::QUEUE_LIMIT;
 use crate::tables::Fact;
+use crate::tally::Map;
 
 /// Largest number of queues kept. The addresses of adopted queues come from the traced process, which could invent them.
 const MAX_QUEUES: usize = 65536;
@@ -31,7 +32,7 @@ type Ended = VecDeque<(u64, (Key, u32))>;
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     /// Queues by address; for one address, the youngest last. No entry is empty.
-    by_key: HashMap<Key, Vec<Queue>>,
+    by_key: Map<Key, Vec<Queue>>,
     ended: Ended,
     /// Number of queues that exist or linger.
     count: usize,
@@ -244,7 +245,7 @@ impl Queues {
 }
 
 /// Returns the queues of a process.
-fn of(by_key: &mut HashMap<Key, Vec<Queue>>, pid: u32) -> impl Iterator<Item = &mut Queue> {
+fn of(by_key: &mut Map<Key, Vec<Queue>>, pid: u32) -> impl Iterator<Item = &mut Queue> {
     by_key.values_mut().flatten().filter(move |queue| queue.pid == pid)
 }
 

@@ -1,13 +1,12 @@
 //! Jobs of the DRM scheduler: joins submit, run and done.
 
-use std::collections::HashMap;
-
 use tracer_common::ring::{self, RingName};
 
 use super::loss;
 use crate::event::{JobKey, Origin, RingJob as Event, RingStep};
 use crate::losses::JOB_LIMIT;
 use crate::tables::{Fact, RingJob};
+use crate::tally::Map;
 
 /// Largest number of jobs under way. Beyond it, a new job is counted as lost.
 const MAX_JOBS: usize = 65536;
@@ -20,7 +19,7 @@ const SEARCH_NS: u64 = 10 * 1_000_000_000;
 /// Jobs that are not done.
 #[derive(Debug, Default)]
 pub struct RingJobs {
-    under_way: HashMap<JobKey, RingJob>,
+    under_way: Map<JobKey, RingJob>,
     /// Time of the last search for jobs that are too old.
     searched_ns: u64,
 }

@@ -12,7 +12,7 @@
 //! while another one had not ended yet, lost doorbells.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use tracer_common::record::Stamps;
@@ -20,6 +20,7 @@ use tracer_common::record::Stamps;
 use super::clocks::Stamped;
 use crate::event::Signal;
 use crate::tables::GpuTime;
+use crate::tally::Map;
 
 /// Largest number of signals kept per process. There is a limit because the addresses come from the process's memory, and signals
 /// that one process invents must not displace those of the others.
@@ -60,7 +61,7 @@ pub(super) struct Ran {
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     /// Packets by process and signal handle.
-    running: HashMap<u32, HashMap<u64, Running>>,
+    running: Map<u32, Map<u64, Running>>,
     /// Number of signals, over all processes.
     count: usize,
     /// Signals to sample: time, process and handle. An entry is valid only if its time is the one in the signal's own state.

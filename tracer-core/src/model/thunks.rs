@@ -1,10 +1,9 @@
 //! Processes whose runtimes hand doorbells to the driver's library instead of storing to them.
 
-use std::collections::HashMap;
-
 use super::LINGER_NS;
 use crate::event::Event;
 use crate::tables::{Fact, Path};
+use crate::tally::Map;
 
 /// Largest number of processes kept. There are few of them.
 const MAX_PROCESSES: usize = 4096;
@@ -12,7 +11,7 @@ const MAX_PROCESSES: usize = 4096;
 /// The processes whose runtimes do so.
 #[derive(Debug, Default)]
 pub(super) struct Thunks {
-    by_pid: HashMap<u32, Known>,
+    by_pid: Map<u32, Known>,
 }
 
 /// Reports about a process. The holder's reports overtake records: the event of a program's end may arrive after the report about
@@ -51,16 +50,15 @@ impl Thunks {
     }
 
     /// Sets the path of a packet to the thunk, if its process handed doorbells over at that time.
-    pub(super) fn path(&self, mut fact: Fact) -> Fact {
-        let (pid, time_ns, path) = match &mut fact {
+    pub(super) fn set_path(&self, fact: &mut Fact) {
+        let (pid, time_ns, path) = match fact {
             Fact::Dispatch(dispatch) => (dispatch.pid, dispatch.time_ns, &mut dispatch.path),
             Fact::Packet(packet) => (packet.pid, packet.time_ns, &mut packet.path),
-            _ => return fact,
+            _ => return,
         };
         if *path == Path::Doorbell && self.by_pid.get(&pid).is_some_and(|known| known.holds(time_ns)) {
             *path = Path::Thunk;
         }
-        fact
     }
 }
 

@@ -60,12 +60,12 @@ pub(crate) fn write(
     let types = file.parquet_schema().fields().to_vec();
     for begin in (0..columns.rows).step_by(window) {
         let len = window.min(columns.rows - begin);
-        let mut encoded = Vec::with_capacity(types.len());
-        for ((buffer, kind), r#type) in columns.buffers.iter().zip(kinds.clone()).zip(&types) {
+        // The writer asks for one column after the other, so only one is in memory twice.
+        let cells = columns.buffers.iter().zip(kinds.clone()).zip(&types);
+        let compressed = cells.map(|((buffer, kind), r#type)| {
             let (array, encoding) = Cells { buffer, begin, len }.encode(kind)?;
-            encoded.extend(array_to_columns(array, r#type.clone(), options, &[encoding])?);
-        }
-        let compressed = encoded.into_iter().map(|pages| {
+            let leaves = array_to_columns(array, r#type.clone(), options, &[encoding])?;
+            let pages = leaves.into_iter().flatten();
             let pages = pages.map(|page| page.map_err(|error| ParquetError::FeatureNotSupported(error.to_string())));
             let pages = Compressor::new_from_vec(pages, options.compression, Vec::new());
             Ok(DynStreamingIterator::new(pages.map_err(PolarsError::from)))

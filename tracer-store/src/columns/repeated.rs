@@ -20,6 +20,7 @@ impl<T: Copy + Default + PartialEq> Repeated<T> {
         size_of_val(&*self.all)
     }
 
+    #[inline]
     pub(super) fn push(&mut self, value: T) {
         if self.all.is_empty() {
             if self.len == 0 {
