@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Namespace, Service};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 const DAEMONSET: &str = include_str!("../../packaging/containers/daemonset.yaml");
@@ -19,7 +19,8 @@ const CHOSEN: [&str; 5] = ["labels", "matchLabels", "selector", "requests", "lim
 
 /// Returns the objects of the file for Kubernetes.
 fn objects() -> Vec<Value> {
-    serde_saphyr::from_multiple(DAEMONSET).expect("YAML")
+    let documents = serde_yaml_ng::Deserializer::from_str(DAEMONSET);
+    documents.map(|one| Value::deserialize(one).expect("YAML")).collect()
 }
 
 /// Reads an object by the schema, and writes it again. Returns the difference.
@@ -133,6 +134,6 @@ fn all_grant_the_capabilities_of_the_service() {
     }
     assert_eq!(in_line(QUADLET, "AddCapability="), needed);
     assert_eq!(names(&container()["securityContext"]["capabilities"]["add"]), needed);
-    let compose: Value = serde_saphyr::from_str(COMPOSE).expect("YAML");
+    let compose: Value = serde_yaml_ng::from_str(COMPOSE).expect("YAML");
     assert_eq!(names(&compose["services"]["tracer"]["cap_add"]), needed);
 }
