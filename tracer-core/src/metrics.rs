@@ -15,7 +15,7 @@ pub use catalog::{CATALOG, Definition, Kind, LABELS};
 pub use docs::markdown;
 pub use families::{About, Family, Sample, Value};
 
-use crate::tables::{Fact, Ioctl, RingJob};
+use crate::tables::{Fact, Ioctl, Process, RingJob};
 use crate::tally::{Entry, Tally, more};
 use histogram::Buckets;
 
@@ -32,6 +32,8 @@ const OTHER: &str = "other";
 #[derive(Debug, Default)]
 pub struct Metrics {
     queues: HashMap<u32, QueueTally>,
+    /// The processes of queues with series, as long as those have them.
+    processes: BTreeMap<u32, Process>,
     /// Counts of destroyed queues, by GPU.
     ended: BTreeMap<Option<u32>, Tally>,
     /// Counts of queues beyond the limit.
@@ -51,6 +53,7 @@ struct QueueTally {
     gpu_id: Option<u32>,
     queue_id: Option<u32>,
     kind: Option<String>,
+    created_ns: Option<u64>,
     ended_ns: Option<u64>,
 }
 
@@ -88,8 +91,13 @@ impl Metrics {
                     known.gpu_id = queue.gpu_id;
                     known.queue_id = queue.queue_id;
                     known.kind = Some(queue.kind.clone());
+                    known.created_ns = Some(queue.created_ns);
                     known.ended_ns = queue.destroyed_ns;
                 }
+            }
+            // Process ids are used again. The row of a process comes again until its end, so it may come before its queues.
+            Fact::Process(process) if self.has_queue_of(process) => {
+                self.processes.insert(process.pid, process.clone());
             }
             Fact::Loss(loss) => {
                 let name = name(&self.losses, &loss.source);
@@ -110,6 +118,17 @@ impl Metrics {
             }
             keep
         });
+        let queues = &self.queues;
+        self.processes
+            .retain(|&pid, _| queues.values().any(|queue| queue.pid == Some(pid)));
+    }
+
+    /// Returns whether a queue that this process can have created has series.
+    fn has_queue_of(&self, process: &Process) -> bool {
+        let is_its = |queue: &QueueTally| {
+            queue.pid == Some(process.pid) && queue.created_ns.is_none_or(|created| created >= process.first_ns)
+        };
+        self.queues.values().any(is_its)
     }
 
     /// Returns the entry of the queue; `None` if it has no entry and there is no room for one.

@@ -135,7 +135,7 @@ impl Trackers {
                 self.processes.there(there.origin, there.comm, out);
                 self.submissions.there(there);
             }
-            Event::Placed(origin, placement) => self.processes.placed(*origin, placement),
+            Event::Placed(origin, placement) => self.processes.placed(*origin, placement, out),
             Event::Thunk(origin, hands_over) => self.processes.thunk(*origin, *hands_over),
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
             Event::Exec(origin, comm) => {

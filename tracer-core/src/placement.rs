@@ -14,7 +14,7 @@ const LONGEST_UNIT: usize = 255;
 /// The names in the path of a process's cgroup. A user to whom a part of the tree is delegated chooses the names there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// The systemd unit of the host, such as `train.service`.
+    /// The systemd unit, such as `train.service`: the system's, or a user's.
     pub unit: Option<String>,
     /// The container's id, 64 hexadecimal digits. In containers within containers it is that of the innermost.
     pub container: Option<String>,
@@ -37,7 +37,8 @@ impl Placement {
 
     fn in_path(path: &str) -> Self {
         let mut found = Self::default();
-        let mut is_of_kubelet = false;
+        // The path begins at the reader's own cgroup namespace. In a pod, that is below the kubelet's.
+        let mut is_of_kubelet = path.starts_with("/../");
         for name in path.split('/') {
             let before = found.container.is_none();
             for part in name.split(':') {
@@ -140,6 +141,11 @@ mod tests {
             ),
             (&format!("/kubepods/besteffort/pod{UID}/{ID}"), "", ID, UID),
             (&format!("/../../kubepods/pod{UID}/{ID}"), "", ID, UID),
+            // As a pod sees another one beside it.
+            (&format!("/../../podd{UID}/{ID}"), "", ID, ""),
+            (&format!("/../../pod{UID}/{ID}"), "", ID, UID),
+            (&format!("/../../../pod{UID}/{ID}"), "", ID, UID),
+            (&format!("/system.slice/crio-{ID}.scope"), "", ID, ""),
             (
                 &format!("/system.slice/containerd.service/kubepods-pod{slice}.slice:cri-containerd:{ID}"),
                 "containerd.service",
@@ -155,6 +161,7 @@ mod tests {
     fn other_names_are_neither_containers_nor_pods_nor_units() {
         for path in [
             &format!("/machine.slice/libpod-conmon-{ID}.scope/x")[..],
+            &format!("/system.slice/crio-conmon-{ID}.scope"),
             &format!("/docker/{ID}0"),
             &format!("/docker/{}", &ID[1..]),
             &format!("/user.slice/pod{UID}/x"),
@@ -165,7 +172,7 @@ mod tests {
             "/system.slice/é.service",
         ] {
             let [unit, container, pod] = of(&format!("0::{path}"));
-            let is_watcher = unit.as_deref().is_some_and(|unit| unit.starts_with("libpod-conmon-"));
+            let is_watcher = unit.as_deref().is_some_and(|unit| unit.contains("-conmon-"));
             assert!(
                 (unit.is_none() || is_watcher) && container.is_none() && pod.is_none(),
                 "{path}"

@@ -149,7 +149,7 @@ impl Columns {
     pub(crate) fn to_frame(&self) -> PolarsResult<DataFrame> {
         let cells = self.table.columns().iter().zip(&self.buffers);
         let series = cells.map(|(column, buffer)| {
-            let array = encode::plain(buffer, column.kind);
+            let array = encode::plain(buffer, column.kind)?;
             Ok(Series::try_from((PlSmallStr::from_static(column.name), array))?.into_column())
         });
         DataFrame::new(self.rows, series.collect::<PolarsResult<_>>()?)

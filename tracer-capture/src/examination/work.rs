@@ -202,8 +202,7 @@ impl Work {
     }
 
     fn answer(&self, examine: &Examine<'_>, hold: &Hold) -> Result<(), NotRead> {
-        self.place(examine, decode::origin(&hold.header), hold.generation);
-        match hold.header.flags {
+        let answered = match hold.header.flags {
             hold_reason::MAPPED => self.mapped_one(examine, hold),
             hold_reason::ENTERED => {
                 self.scan(examine.pid, hold.generation, true);
@@ -222,8 +221,14 @@ impl Work {
                 self.thunk(examine, origin, hold.generation)
             }
             hold_reason::PROXY => self.proxy(examine, hold.address),
-            _ => self.initialising(examine, &examine.mappings()?),
-        }
+            _ => examine
+                .mappings()
+                .map_err(NotRead::from)
+                .and_then(|mappings| self.initialising(examine, &mappings)),
+        };
+        // The probes come first. A user can keep the kernel from showing cgroups for a while.
+        self.place(examine, decode::origin(&hold.header), hold.generation);
+        answered
     }
 
     /// Handles a file that the process mapped. If the file was examined before, and has changed since, it is examined again.

@@ -309,7 +309,7 @@ pub struct ProcessRow {
     pub parent: Option<u32>,
     /// Name of its program.
     pub comm: Option<String>,
-    /// Its systemd unit, if it has one and uses the KFD.
+    /// Its systemd unit, if it uses the KFD and the path of its cgroup names one.
     #[serde(default)]
     pub unit: Option<String>,
     /// Its container's id likewise.

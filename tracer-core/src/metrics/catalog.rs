@@ -120,7 +120,8 @@ pub const LABELS: [(&str, &str); 17] = [
     ("comm", "Name of the process's program, at most 15 bytes"),
     (
         "unit",
-        "The process's systemd unit on the host; empty if it has none, or tracer could not read its cgroup",
+        "The process's systemd unit, the system's or a user's; empty if the path of its cgroup, as tracer sees it, names none, or \
+         was not read. A user may choose the names in a part of the tree",
     ),
     (
         "container",

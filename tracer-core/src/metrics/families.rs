@@ -99,7 +99,7 @@ impl Metrics {
         out.number("tracer_dispatches_aggregated", [], aggregated.dispatches);
         out.number("tracer_doorbells_aggregated", [], aggregated.doorbells);
         self.living(&mut out);
-        self.places(picture, &mut out);
+        self.places(&mut out);
         self.now(picture, &mut out);
         if self.latency.count > 0 {
             out.put("tracer_submit_latency_seconds", [], (&self.latency).into());
@@ -201,16 +201,12 @@ impl Metrics {
     }
 
     /// Adds where the processes run whose queues have series.
-    fn places(&self, picture: &Picture, out: &mut Collector) {
-        let counted: BTreeSet<u32> = self.queues.values().filter_map(|queue| queue.pid).collect();
-        for row in picture.processes.iter().filter(|row| counted.contains(&row.pid)) {
-            let names = [&row.comm, &row.unit, &row.container, &row.pod];
-            let [comm, unit, container, pod] = names.map(|name| name.clone().unwrap_or_default());
-            out.number(
-                "tracer_process_info",
-                [row.pid.to_string(), comm, unit, container, pod],
-                1,
-            );
+    fn places(&self, out: &mut Collector) {
+        for process in self.processes.values() {
+            let name = |name: &Option<String>| name.clone().unwrap_or_default();
+            let [unit, container, pod] = [&process.unit, &process.container, &process.pod].map(name);
+            let labels = [process.pid.to_string(), process.comm.clone(), unit, container, pod];
+            out.number("tracer_process_info", labels, 1);
         }
     }
 

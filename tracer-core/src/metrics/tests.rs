@@ -264,28 +264,29 @@ fn what_cannot_be_counted_has_no_series() {
 }
 
 #[test]
-fn a_process_with_queues_has_the_names_of_its_cgroup() {
-    let mut live = Live::new();
+fn a_process_has_the_names_of_its_cgroup_as_long_as_its_queues_have_series() {
     let mut metrics = Metrics::new();
     let mut process = sample::process(7);
     process.unit = Some("train.service".to_owned());
     process.pod = Some("2fb3c7a4-1d8e-4c43-9c57-0a3c1a2b9d10".to_owned());
-    for fact in [
-        Fact::Process(process),
-        Fact::Process(sample::process(8)),
-        queue(0, 3, None),
-    ] {
-        live.apply(&fact);
-        metrics.add(&fact);
-    }
-    let all = metrics.families(&live.picture(), &About::default());
-    let found = all
-        .iter()
-        .find(|family| family.definition.name == "tracer_process_info");
-    let samples = &found.expect("process 7 has a queue").samples;
-    let labels: Vec<_> = samples.iter().map(|sample| &sample.labels).collect();
-    let names = ["kfd_process_id", "comm", "unit", "container", "pod"];
-    let values = ["7", "app", "train.service", "", "2fb3c7a4-1d8e-4c43-9c57-0a3c1a2b9d10"];
-    let expected: Vec<_> = names.into_iter().zip(values.map(str::to_owned)).collect();
-    assert_eq!(labels, [&expected]);
+    let named = [["7", "app", "train.service", "", "2fb3c7a4-1d8e-4c43-9c57-0a3c1a2b9d10"]];
+    let named = named.map(|labels| (labels.map(str::to_owned).to_vec(), 1));
+    // Without queues there are no series that names could be joined with.
+    metrics.add(&Fact::Process(process.clone()));
+    assert_eq!(series(&metrics, "tracer_process_info"), []);
+    metrics.add(&queue(0, 3, None));
+    metrics.add(&Fact::Process(process.clone()));
+    metrics.add(&Fact::Process(sample::process(8)));
+    assert_eq!(series(&metrics, "tracer_process_info"), named);
+    // The series of an ended queue stay for a while, and another process gets the id.
+    process.exit_ns = Some(2 * S);
+    metrics.add(&queue(0, 3, Some(2 * S)));
+    metrics.add(&Fact::Process(process));
+    let mut other = sample::process(7);
+    other.first_ns = 3 * S;
+    metrics.add(&Fact::Process(other));
+    metrics.advance(4 * S);
+    assert_eq!(series(&metrics, "tracer_process_info"), named);
+    metrics.advance(2 * S + KEPT_NS);
+    assert_eq!(series(&metrics, "tracer_process_info"), []);
 }

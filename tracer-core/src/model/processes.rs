@@ -115,10 +115,12 @@ impl Processes {
     }
 
     /// Notes where a process runs.
-    pub(super) fn placed(&mut self, origin: Origin, placement: &Placement) {
+    pub(super) fn placed(&mut self, origin: Origin, placement: &Placement, out: &mut impl FnMut(Fact)) {
         if self.is_late(origin) {
             return;
         }
+        // The report may have overtaken the start of a process that got the id of one that exited.
+        self.replace(origin.pid, origin.time_ns, out);
         let process = self.touch(origin);
         let Placement { unit, container, pod } = placement.clone();
         (process.unit, process.container, process.pod) = (unit, container, pod);

@@ -21,7 +21,8 @@ table! {
         pub exit_ns: Option<u64> => "ns",
         /// Whether its runtime passes doorbells to the driver's library instead of storing to them (path `thunk`); null if unknown.
         pub thunk: Option<bool>,
-        /// Its systemd unit, by the path of its cgroup when it began to use the KFD; null if it has none, or the path was not read.
+        /// Its systemd unit, the system's or a user's, by the path of its cgroup when it began to use the KFD; null if the path, as
+        /// tracer sees it, names none, or was not read.
         pub unit: Option<String>,
         /// The id of its container, by the same path; null likewise.
         pub container: Option<String>,

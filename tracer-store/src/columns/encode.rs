@@ -10,7 +10,8 @@ use std::io::Write;
 use foldhash::fast::RandomState;
 use polars::prelude::{ArrowField, ArrowSchema, CompatLevel, PolarsError, PolarsResult};
 use polars_arrow::array::{
-    Array, BooleanArray, DictionaryArray, MutableBinaryViewArray, PrimitiveArray, new_null_array,
+    Array, BinaryViewArrayGeneric, BooleanArray, DictionaryArray, MutableBinaryViewArray, PrimitiveArray, View,
+    ViewType, new_null_array,
 };
 use polars_arrow::bitmap::Bitmap;
 use polars_arrow::datatypes::{ArrowDataType, IntegerType};
@@ -83,7 +84,7 @@ pub(crate) fn write(
 }
 
 /// Returns all cells of a column as an array of its type.
-pub(super) fn plain(buffer: &Buffer, kind: Kind) -> Box<dyn Array> {
+pub(super) fn plain(buffer: &Buffer, kind: Kind) -> PolarsResult<Box<dyn Array>> {
     let len = buffer.len();
     Cells { buffer, begin: 0, len }.plain(kind)
 }
@@ -92,7 +93,7 @@ impl Cells<'_> {
     /// Returns the cells as an array, and the encoding of its pages.
     fn encode(self, kind: Kind) -> PolarsResult<(Box<dyn Array>, Encoding)> {
         if self.buffer.validity() == Some(false) {
-            return Ok((self.plain(kind), Encoding::Plain));
+            return Ok((self.plain(kind)?, Encoding::Plain));
         }
         let dictionary = match kind {
             Kind::U32 => self.dictionary_of(|bits| bits as u32),
@@ -113,7 +114,7 @@ impl Cells<'_> {
         } else {
             Encoding::Plain
         };
-        Ok((self.plain(kind), encoding))
+        Ok((self.plain(kind)?, encoding))
     }
 
     /// Returns whether the differences between cells are numbers of the column's type, so that no reader has to wrap around.
@@ -134,11 +135,11 @@ impl Cells<'_> {
     }
 
     /// Returns the cells as an array of their type.
-    fn plain(self, kind: Kind) -> Box<dyn Array> {
+    fn plain(self, kind: Kind) -> PolarsResult<Box<dyn Array>> {
         if self.buffer.validity() == Some(false) {
-            return new_null_array(array_type(kind), self.len);
+            return Ok(new_null_array(array_type(kind), self.len));
         }
-        match kind {
+        Ok(match kind {
             Kind::U32 => self.numbers(|bits| bits as u32),
             Kind::U64 => self.numbers(|bits| bits),
             Kind::I32 => self.numbers(|bits| bits as i32),
@@ -147,11 +148,10 @@ impl Cells<'_> {
                 let values = self.all().map(|bits| bits != 0).collect();
                 BooleanArray::new(ArrowDataType::Boolean, values, self.validity()).boxed()
             }
-            Kind::Text | Kind::Bytes => {
-                let cell = |row| self.buffer.bytes(row).filter(|_| !self.buffer.is_missing(row));
-                array_of(self.rows().map(cell), kind)
-            }
-        }
+            // What is pushed into a column of texts is one.
+            Kind::Text => self.views::<str>(|bytes| str::from_utf8(bytes).unwrap_or_default())?,
+            Kind::Bytes => self.views::<[u8]>(|bytes| bytes)?,
+        })
     }
 
     fn rows(self) -> impl ExactSizeIterator<Item = usize> {
@@ -173,6 +173,21 @@ impl Cells<'_> {
         PrimitiveArray::from_vec(values).with_validity(self.validity()).boxed()
     }
 
+    /// Returns texts or bytes, each distinct one of them in memory once.
+    fn views<T: ViewType + ?Sized>(self, of: impl Fn(&[u8]) -> &T) -> PolarsResult<Box<dyn Array>> {
+        let texts = (0..self.buffer.texts() as u64).map(|number| of(self.buffer.text(number).unwrap_or_default()));
+        let texts: BinaryViewArrayGeneric<T> = MutableBinaryViewArray::from_values_iter(texts).freeze();
+        let view = |row| {
+            let number = self.buffer.number(row).filter(|_| !self.buffer.is_missing(row));
+            let at = number.and_then(|number| usize::try_from(number).ok());
+            at.and_then(|at| texts.views().get(at).copied()).unwrap_or_default()
+        };
+        let views: Vec<View> = self.rows().map(view).collect();
+        let buffers = texts.data_buffers().clone();
+        let array = BinaryViewArrayGeneric::<T>::try_new(T::DATA_TYPE, views.into(), buffers, self.validity())?;
+        Ok(array.boxed())
+    }
+
     /// Returns the key of each cell, and the array of the distinct numbers; `None` if there are many.
     fn dictionary_of<T: NativeType>(self, of: impl Fn(u64) -> T) -> Option<Dictionary> {
         let (keys, entries) = self.dictionary()?;
@@ -182,16 +197,21 @@ impl Cells<'_> {
         ))
     }
 
-    /// Returns the key of each cell, and the distinct numbers; `None` if there are many.
+    /// Returns the key of each cell, and the distinct numbers of those that have a value; `None` if there are many, or none.
     fn dictionary(self) -> Option<(Vec<u32>, Vec<u64>)> {
-        if let Some(only) = self.buffer.only_number() {
+        let is_whole = self.buffer.validity() == Some(true);
+        if is_whole && let Some(only) = self.buffer.only_number() {
             return Some((vec![0; self.len], vec![only]));
         }
         let most = MAX_ENTRIES.min(self.len / 4);
         let mut known: HashMap<u64, u32, RandomState> = HashMap::default();
         let (mut keys, mut entries) = (Vec::with_capacity(self.len), Vec::new());
         let mut last = None;
-        for number in self.all() {
+        for (row, number) in self.rows().zip(self.all()) {
+            if !is_whole && self.buffer.is_missing(row) {
+                keys.push(0);
+                continue;
+            }
             let key = match last {
                 Some((before, key)) if before == number => key,
                 _ => *known.entry(number).or_insert_with(|| {
@@ -205,16 +225,17 @@ impl Cells<'_> {
             last = Some((number, key));
             keys.push(key);
         }
-        Some((keys, entries))
+        (!entries.is_empty()).then_some((keys, entries))
     }
 
-    /// Returns the key of each cell, and the array of the distinct texts; `None` if most are.
+    /// Returns the key of each cell, and the array of the distinct texts; `None` if most are distinct, and none is long.
     fn texts(self, kind: Kind) -> Option<Dictionary> {
         const NONE: u32 = u32::MAX;
         // A row group has some of the texts of all rows.
         let mut keys_of = vec![NONE; self.buffer.texts()];
         let mut entries: Vec<&[u8]> = Vec::new();
         let mut keys = Vec::with_capacity(self.len);
+        let (mut bytes, mut distinct) = (0_usize, 0);
         for row in self.rows() {
             let number = self.buffer.number(row).filter(|_| !self.buffer.is_missing(row));
             let Some((number, key)) = number.and_then(|at| Some((at, keys_of.get_mut(usize::try_from(at).ok()?)?)))
@@ -222,13 +243,17 @@ impl Cells<'_> {
                 keys.push(0);
                 continue;
             };
+            let text = self.buffer.text(number).unwrap_or_default();
             if *key == NONE {
                 *key = entries.len() as u32;
-                entries.push(self.buffer.text(number).unwrap_or_default());
+                entries.push(text);
+                distinct += text.len();
             }
+            bytes = bytes.saturating_add(text.len());
             keys.push(*key);
         }
-        let few = entries.len() <= self.len.div_ceil(2);
+        // Rows are bounded by the bytes of distinct texts, so no file may need many times as much.
+        let few = entries.len() <= self.len.div_ceil(2) || bytes > 2 * distinct;
         few.then(|| (keys, array_of(entries.into_iter().map(Some), kind)))
     }
 }
@@ -244,5 +269,107 @@ fn array_of<'a>(cells: impl Iterator<Item = Option<&'a [u8]>>, kind: Kind) -> Bo
         MutableBinaryViewArray::<str>::from_iter(texts).freeze().boxed()
     } else {
         MutableBinaryViewArray::<[u8]>::from_iter(cells).freeze().boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use polars_parquet::parquet::read::read_metadata;
+    use polars_parquet::parquet::statistics::Statistics;
+    use tracer_core::sample;
+    use tracer_core::tables::{Dispatch, Fact, Table};
+
+    use super::*;
+
+    fn columns(rows: impl Iterator<Item = Dispatch>) -> Columns {
+        let mut columns = Columns::new(Table::Dispatches);
+        rows.for_each(|row| columns.push(&Fact::Dispatch(row)));
+        columns
+    }
+
+    /// Returns the least and the greatest value of a column in each row group, and the number of missing ones, by the file's footer.
+    fn statistics(columns: &Columns, window: usize, name: &str) -> Vec<(Option<i64>, Option<i64>, Option<i64>)> {
+        let mut file = Vec::new();
+        write(&mut file, columns, window, ("key", "value".to_owned())).unwrap();
+        let metadata = read_metadata(&mut Cursor::new(&file)).unwrap();
+        let of_group = |group: &polars_parquet::parquet::metadata::RowGroupMetadata| {
+            let mut found = group.columns_under_root_iter(name).unwrap();
+            match found.next().unwrap().statistics(&metadata.footer_buf).unwrap().unwrap() {
+                Statistics::Int64(found) => (found.min_value, found.max_value, found.null_count),
+                other => panic!("{other:?}"),
+            }
+        };
+        metadata.row_groups.iter().map(of_group).collect()
+    }
+
+    #[test]
+    fn statistics_are_those_of_the_cells() {
+        let times = [
+            None,
+            Some(5),
+            Some(5),
+            None,
+            Some(7),
+            Some(5),
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+        ];
+        let rows = (0..).zip(times).map(|(index, reserve_ns)| Dispatch {
+            reserve_ns,
+            ..sample::dispatch(index, 100)
+        });
+        let expected = [(Some(5), Some(7), Some(2)), (None, None, Some(6))];
+        assert_eq!(statistics(&columns(rows.clone()), 6, "reserve_ns"), expected);
+        // Also where the only number is in another row group.
+        let rows = rows.map(|row| Dispatch {
+            reserve_ns: row.reserve_ns.map(|_| 5),
+            ..row
+        });
+        let expected = [(Some(5), Some(5), Some(2)), (None, None, Some(6))];
+        assert_eq!(statistics(&columns(rows), 6, "reserve_ns"), expected);
+        let rows = (0..64).map(|index| sample::dispatch(index, 1_000 + index * index));
+        assert_eq!(
+            statistics(&columns(rows), 64, "time_ns"),
+            [(Some(1_000), Some(4_969), Some(0))]
+        );
+    }
+
+    /// Short names between which a long one repeats: written plainly, it would be in the file a thousand times.
+    #[test]
+    fn a_long_text_is_written_once() {
+        let long: std::sync::Arc<str> = "x".repeat(64 << 10).into();
+        let name = |index: u64| match index % 2 {
+            0 => format!("kernel {index}").into(),
+            _ => long.clone(),
+        };
+        let columns = columns((0..2_000).map(|index| Dispatch {
+            kernel: Some(name(index)),
+            ..sample::dispatch(index, index)
+        }));
+        let at = Table::Dispatches
+            .columns()
+            .iter()
+            .position(|column| column.name == "kernel");
+        let buffer = &columns.buffers[at.unwrap()];
+        let cells = Cells {
+            buffer,
+            begin: 0,
+            len: columns.rows,
+        };
+        let (array, encoding) = cells.encode(Kind::Text).unwrap();
+        assert_eq!(encoding, Encoding::RleDictionary);
+        let keys = array.as_any().downcast_ref::<DictionaryArray<u32>>().unwrap();
+        assert_eq!(keys.values().len(), 1_001);
+        let plain = plain(buffer, Kind::Text).unwrap();
+        let plain = plain.as_any().downcast_ref::<BinaryViewArrayGeneric<str>>().unwrap();
+        let bytes: usize = plain.data_buffers().iter().map(|buffer| buffer.len()).sum();
+        assert!(bytes < 2 * long.len(), "{bytes}");
+        assert_eq!(plain.value(1_999), &*long);
     }
 }

@@ -26,7 +26,8 @@ impl Texts {
 
     /// Returns the bytes of memory that the texts take.
     pub(super) fn bytes(&self) -> usize {
-        self.heap.len() + size_of_val(&*self.ends)
+        // An entry of the table is a number and a byte.
+        self.heap.len() + size_of_val(&*self.ends) + self.numbers.capacity() * (size_of::<usize>() + 1)
     }
 
     /// Returns a text by its number.

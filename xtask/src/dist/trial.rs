@@ -109,11 +109,13 @@ impl Root {
         make.arg(builder)
             .args(["--quiet", "--mode=root", "--variant=apt", "--include"])
             .arg(PACKAGES)
-            // The list of sid expires after a week, and a mirror may have an older copy. The packages are checked by its signature.
-            .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
             .arg(self.suite)
             .arg(&self.path)
             .arg(&sources);
+        if self.suite == "sid" {
+            // Its list expires after a week, and a mirror may have an older copy, which is signed all the same.
+            make.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
+        }
         cmd::run(&mut make)
     }
 

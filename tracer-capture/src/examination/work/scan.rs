@@ -80,7 +80,6 @@ impl Work {
             pid: examine.pid,
             tid: examine.pid,
         };
-        self.place(examine, origin, generation);
         for mapping in &mappings {
             let Some(runtime) = self.libraries.runtime(&mapping.file) else {
                 continue;
@@ -104,6 +103,8 @@ impl Work {
         if has_runtime {
             self.thunk(examine, origin, generation)?;
         }
+        // The probes come first. A user can keep the kernel from showing cgroups for a while.
+        self.place(examine, origin, generation);
         if is_unread && (has_runtime || entered) {
             lock(&self.inventory).lose(TOPOLOGY_UNREAD);
         }

@@ -138,6 +138,7 @@ impl Work {
         let mut uses = self.uses();
         let unused = uses.unused(is_alive, Instant::now());
         lock(&self.thunks).retain(|pid, _| uses.processes.contains_key(pid));
+        lock(&self.placed).retain(|pid, _| uses.processes.contains_key(pid));
         drop(uses);
         for file in unused {
             self.release(&file);

@@ -14,6 +14,30 @@ fn processes(trace: &Trace) -> Vec<Process> {
     .collect()
 }
 
+/// The report about a process overtakes its fork, while the process that had the id before lingers.
+#[test]
+fn a_report_about_a_process_is_not_about_the_one_before() {
+    let mut trace = Trace::created();
+    trace.apply(&Event::Exit(by(100, PID)));
+    let placement = Placement {
+        unit: Some("a.service".to_owned()),
+        ..Placement::default()
+    };
+    trace.apply(&Event::Placed(by(150, PID), &placement));
+    let parent = Origin {
+        time_ns: 120,
+        pid: 9,
+        tid: 9,
+    };
+    trace.apply(&Event::Fork(parent, PID));
+    trace.finish();
+    let of_pid = processes(&trace).into_iter().filter(|process| process.pid == PID);
+    let lives: Vec<_> = of_pid
+        .map(|process| (process.exit_ns, process.parent, process.unit))
+        .collect();
+    assert_eq!(lives, [(Some(100), None, None), (None, Some(9), placement.unit)]);
+}
+
 /// Two programs of a process run one after the other. Both hand doorbells over, and the second one's report arrives before the
 /// event of the first one's end.
 #[test]

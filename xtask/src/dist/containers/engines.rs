@@ -1,6 +1,6 @@
 //! Podman and Docker at work: in namespaces of mounts and networks of their own, with a simulated GPU.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Engines {
     simulator: Child,
     docker: Option<Child>,
+    /// Cgroups of such names that were there before.
+    others: Vec<PathBuf>,
 }
 
 impl Engines {
@@ -48,6 +50,7 @@ impl Engines {
         let engines = Self {
             simulator,
             docker: None,
+            others: cgroups(),
         };
         let device = PathBuf::from(format!("/proc/{}/root/dev/kfd", engines.simulator.id()));
         wait_for("the simulated GPU", || Ok(device.exists().then_some(())))?;
@@ -141,13 +144,20 @@ impl Drop for Engines {
             let _ = kill_process(Pid::from_child(child), Signal::TERM);
             let _ = child.wait();
         }
-        for name in CGROUPS {
-            let pattern = format!("*/{name}*");
-            let mut find = Command::new("find");
-            find.args(["/sys/fs/cgroup", "-depth", "-type", "d", "-path", &pattern, "-delete"]);
-            let _ = find.output();
+        for cgroup in cgroups().iter().filter(|cgroup| !self.others.contains(cgroup)) {
+            let _ = fs::remove_dir(cgroup);
         }
     }
+}
+
+/// Returns the cgroups that engines leave behind, inner ones first.
+fn cgroups() -> Vec<PathBuf> {
+    let mut find = Command::new("find");
+    find.args(["/sys/fs/cgroup", "-depth", "-type", "d"]);
+    let found = find.output().map(|output| output.stdout).unwrap_or_default();
+    let found = String::from_utf8_lossy(&found).into_owned();
+    let is_one = |path: &&str| CGROUPS.iter().any(|name| path.contains(&format!("/{name}")));
+    found.lines().filter(is_one).map(PathBuf::from).collect()
 }
 
 fn shown(words: &[impl AsRef<str>]) -> String {
