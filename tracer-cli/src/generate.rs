@@ -72,15 +72,7 @@ mod tests {
     #[test]
     fn the_page_of_commands_is_that_of_the_command_line() {
         let expected = page();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/commands.md");
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            fs::write(&path, &expected).unwrap();
-        }
-        let found = fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            found == expected,
-            "docs/commands.md is out of date: run this test with UPDATE_DOCS=1"
-        );
+        crate::docs::is("commands.md", &expected, "run this test with UPDATE_DOCS=1");
         let wide = expected.lines().skip_while(|line| !line.starts_with("```"));
         let wide: Vec<_> = wide.filter(|line| line.chars().count() > WIDTH).collect();
         assert!(wide.is_empty(), "{wide:#?}");

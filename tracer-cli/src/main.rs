@@ -3,6 +3,8 @@
 mod cli;
 mod collect;
 mod diff;
+#[cfg(test)]
+mod docs;
 mod doctor;
 mod event_log;
 mod exit;

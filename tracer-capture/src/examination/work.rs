@@ -171,7 +171,12 @@ impl Work {
 
     fn serve(&self, hold: &Hold) {
         let pid = hold.header.tgid;
-        let served = self.begin(pid).and_then(|examine| self.answer(&examine, hold));
+        let served = self.begin(pid).and_then(|examine| {
+            let answered = self.answer(&examine, hold);
+            // The probes come first. A user can keep the kernel from showing cgroups for a while.
+            self.place(&examine, decode::origin(&hold.header), hold.generation);
+            answered
+        });
         if let Err(error) = served {
             if [hold_reason::CODE_OBJECTS, hold_reason::CODE_OBJECTS_BEHIND].contains(&hold.header.flags) {
                 let origin = decode::origin(&hold.header);
@@ -202,7 +207,7 @@ impl Work {
     }
 
     fn answer(&self, examine: &Examine<'_>, hold: &Hold) -> Result<(), NotRead> {
-        let answered = match hold.header.flags {
+        match hold.header.flags {
             hold_reason::MAPPED => self.mapped_one(examine, hold),
             hold_reason::ENTERED => {
                 self.scan(examine.pid, hold.generation, true);
@@ -221,14 +226,8 @@ impl Work {
                 self.thunk(examine, origin, hold.generation)
             }
             hold_reason::PROXY => self.proxy(examine, hold.address),
-            _ => examine
-                .mappings()
-                .map_err(NotRead::from)
-                .and_then(|mappings| self.initialising(examine, &mappings)),
-        };
-        // The probes come first. A user can keep the kernel from showing cgroups for a while.
-        self.place(examine, decode::origin(&hold.header), hold.generation);
-        answered
+            _ => self.initialising(examine, &examine.mappings()?),
+        }
     }
 
     /// Handles a file that the process mapped. If the file was examined before, and has changed since, it is examined again.

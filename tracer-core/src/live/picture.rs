@@ -312,10 +312,10 @@ pub struct ProcessRow {
     /// Its systemd unit, if it uses the KFD and the path of its cgroup names one.
     #[serde(default)]
     pub unit: Option<String>,
-    /// Its container's id likewise.
+    /// The id of its container, if the path names one.
     #[serde(default)]
     pub container: Option<String>,
-    /// The UID of its Kubernetes pod likewise.
+    /// The UID of its Kubernetes pod, if the path names one.
     #[serde(default)]
     pub pod: Option<String>,
     /// Whether the process exited.

@@ -125,9 +125,12 @@ pub const LABELS: [(&str, &str); 17] = [
     ),
     (
         "container",
-        "The id of the process's container, 64 digits; empty likewise",
+        "The id of the process's container, 64 digits; empty if the path names none",
     ),
-    ("pod", "The UID of the process's Kubernetes pod; empty likewise"),
+    (
+        "pod",
+        "The UID of the process's Kubernetes pod; empty if the path names none",
+    ),
     (
         "queue_id",
         "The KFD's id of the queue; `ended`: those of the GPU that ended more than five minutes ago, together; `other`: \

@@ -24,9 +24,9 @@ table! {
         /// Its systemd unit, the system's or a user's, by the path of its cgroup when it began to use the KFD; null if the path, as
         /// tracer sees it, names none, or was not read.
         pub unit: Option<String>,
-        /// The id of its container, by the same path; null likewise.
+        /// The id of its container, by the same path; null if that names none, or was not read.
         pub container: Option<String>,
-        /// The UID of its Kubernetes pod, by the same path; null likewise.
+        /// The UID of its Kubernetes pod, by the same path; null if that names none, or was not read.
         pub pod: Option<String>,
     }
 }

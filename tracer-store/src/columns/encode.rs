@@ -148,9 +148,8 @@ impl Cells<'_> {
                 let values = self.all().map(|bits| bits != 0).collect();
                 BooleanArray::new(ArrowDataType::Boolean, values, self.validity()).boxed()
             }
-            // What is pushed into a column of texts is one.
-            Kind::Text => self.views::<str>(|bytes| str::from_utf8(bytes).unwrap_or_default())?,
-            Kind::Bytes => self.views::<[u8]>(|bytes| bytes)?,
+            Kind::Text => self.views(as_text)?,
+            Kind::Bytes => self.views(|bytes| bytes)?,
         })
     }
 
@@ -176,7 +175,7 @@ impl Cells<'_> {
     /// Returns texts or bytes, each distinct one of them in memory once.
     fn views<T: ViewType + ?Sized>(self, of: impl Fn(&[u8]) -> &T) -> PolarsResult<Box<dyn Array>> {
         let texts = (0..self.buffer.texts() as u64).map(|number| of(self.buffer.text(number).unwrap_or_default()));
-        let texts: BinaryViewArrayGeneric<T> = MutableBinaryViewArray::from_values_iter(texts).freeze();
+        let texts = array_of(texts);
         let view = |row| {
             let number = self.buffer.number(row).filter(|_| !self.buffer.is_missing(row));
             let at = number.and_then(|number| usize::try_from(number).ok());
@@ -254,7 +253,14 @@ impl Cells<'_> {
         }
         // Rows are bounded by the bytes of distinct texts, so no file may need many times as much.
         let few = entries.len() <= self.len.div_ceil(2) || bytes > 2 * distinct;
-        few.then(|| (keys, array_of(entries.into_iter().map(Some), kind)))
+        few.then(|| {
+            let entries = entries.into_iter();
+            let array = match kind {
+                Kind::Text => array_of(entries.map(as_text)).boxed(),
+                _ => array_of(entries).boxed(),
+            };
+            (keys, array)
+        })
     }
 }
 
@@ -263,13 +269,13 @@ fn array_type(kind: Kind) -> ArrowDataType {
 }
 
 /// Returns texts or bytes as an array.
-fn array_of<'a>(cells: impl Iterator<Item = Option<&'a [u8]>>, kind: Kind) -> Box<dyn Array> {
-    if kind == Kind::Text {
-        let texts = cells.map(|cell| str::from_utf8(cell?).ok());
-        MutableBinaryViewArray::<str>::from_iter(texts).freeze().boxed()
-    } else {
-        MutableBinaryViewArray::<[u8]>::from_iter(cells).freeze().boxed()
-    }
+fn array_of<'a, T: ViewType + ?Sized>(texts: impl Iterator<Item = &'a T>) -> BinaryViewArrayGeneric<T> {
+    MutableBinaryViewArray::from_values_iter(texts).freeze()
+}
+
+/// Returns bytes of a column of texts: what was pushed into it is one.
+fn as_text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).unwrap_or_default()
 }
 
 #[cfg(test)]

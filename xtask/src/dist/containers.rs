@@ -8,7 +8,7 @@ mod rows;
 mod servers;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -21,7 +21,7 @@ use crate::project::Project;
 use crate::setup::{self, Part};
 
 /// The files that users of containers start from, in `packaging/containers`.
-pub const FILES: [&str; 4] = [
+const FILES: [&str; 4] = [
     "Containerfile",
     "compose.yaml",
     "daemonset.yaml",
@@ -47,6 +47,14 @@ const PROGRAM: [&str; 9] = [
 ];
 /// The programs' arguments.
 const WORKLOAD: [&str; 3] = ["compute-only", "-n", DISPATCHES];
+
+/// Copies the files that users start from into a folder.
+pub fn copy_files(project: &Project, into: &Path) -> Result<()> {
+    for file in FILES {
+        fs::copy(project.root().join("packaging/containers").join(file), into.join(file))?;
+    }
+    Ok(())
+}
 
 /// Tries the packages.
 pub fn run(project: &Project, release: &Release) -> Result<()> {
@@ -88,12 +96,7 @@ impl Trial {
         fs::create_dir_all(folder.join("out"))?;
         let name = package.file_name().context("the package's name")?;
         fs::copy(&package, context.join(name)).with_context(|| format!("no {}", package.display()))?;
-        for file in FILES {
-            fs::copy(
-                project.root().join("packaging/containers").join(file),
-                context.join(file),
-            )?;
-        }
+        copy_files(project, &context)?;
         Ok(Self { folder })
     }
 

@@ -94,12 +94,7 @@ fn make(project: &Project, wanted: &Dist, release: &Release) -> Result<()> {
     packages::deb(project, release, &package, 1, &release.out)?;
     packages::rpm(project, release, &package)?;
     checks::parts(project, release)?;
-    for file in containers::FILES {
-        fs::copy(
-            project.root().join("packaging/containers").join(file),
-            release.out.join(file),
-        )?;
-    }
+    containers::copy_files(project, &release.out)?;
     sign(&release.out)?;
     if wanted.twice {
         again(project, release)?;
