@@ -11,7 +11,7 @@ pub mod hsa_queue;
 pub mod ioctl;
 pub mod mapping;
 pub mod multi;
-mod parallel;
+pub(crate) mod parallel;
 pub mod process;
 pub mod progress;
 pub mod proxy;
@@ -204,20 +204,13 @@ pub struct LoadedProgram {
 }
 
 impl Prober {
-    /// Loads every program that `multi` does not have into the kernel, so that a refusal shows at the start.
+    /// Loads the wanted programs that `multi` does not have into the kernel, so that a refusal shows at the start. A program of a
+    /// trace event that was not wanted is loaded when it is attached.
     ///
     /// # Errors
     /// Fails with [`CaptureError::Refused`] and the verifier's message.
-    pub fn load(ebpf: Ebpf, multi: Multi) -> Result<Self, CaptureError> {
-        accepted(Self::load_each(ebpf, multi))
-    }
-
-    /// Loads only these programs, and of them those that `multi` does not have.
-    ///
-    /// # Errors
-    /// Fails with [`CaptureError::Refused`] and the verifier's message.
-    pub fn load_only(ebpf: Ebpf, multi: Multi, programs: &[&str]) -> Result<Self, CaptureError> {
-        accepted(Self::load_some(ebpf, multi, |name| programs.contains(&name)))
+    pub fn load(ebpf: Ebpf, multi: Multi, is_wanted: impl Fn(&str) -> bool) -> Result<Self, CaptureError> {
+        accepted(Self::load_some(ebpf, multi, is_wanted))
     }
 
     /// Loads every program that the kernel accepts, and reports the result for each.
@@ -276,7 +269,7 @@ impl Prober {
             return Ok(Vec::new());
         };
         let loaded = ebpf.programs().filter_map(|(name, program)| {
-            if name.ends_with(second_programs::SUFFIX) && !attached.contains(&name) {
+            if second_programs::is(name) && !attached.contains(&name) {
                 return None;
             }
             let fd = program.fd().ok()?.as_fd();
@@ -376,10 +369,16 @@ impl Prober {
         let mut step = None;
         let object = self.ebpf();
         let link = match object.and_then(|programs| programs.ebpf.program_mut(program)) {
-            Some(Program::TracePoint(p)) => kept(program, p.attach(group, event).and_then(|id| p.take_link(id))),
+            Some(Program::TracePoint(p)) => {
+                let loaded = if p.fd().is_err() { p.load() } else { Ok(()) };
+                let link = loaded.and_then(|()| p.attach(group, event));
+                kept(program, link.and_then(|id| p.take_link(id)))
+            }
             Some(Program::RawTracePoint(p)) => {
                 step = Some(RAW.to_owned());
-                kept(program, p.attach(event).and_then(|id| p.take_link(id)))
+                let loaded = if p.fd().is_err() { p.load() } else { Ok(()) };
+                let link = loaded.and_then(|()| p.attach(event));
+                kept(program, link.and_then(|id| p.take_link(id)))
             }
             _ => Err(CaptureError::Missing(program)),
         };

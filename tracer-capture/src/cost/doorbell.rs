@@ -13,7 +13,10 @@ use std::{
     thread,
 };
 
-use aya::maps::{HashMap, MapData, RingBuf};
+use aya::{
+    EbpfLoader,
+    maps::{HashMap, MapData, RingBuf},
+};
 use serde::Serialize;
 use tracer_core::{event::Event, family::Family};
 
@@ -122,12 +125,12 @@ impl Programs {
             rings: None::<&ring::Plan>,
             driver_events: &driver_event::Plan::read(),
         };
-        let ebpf = loading.open()?;
+        let ebpf = loading.open(EbpfLoader::new())?;
         let multi = Object::Plain
             .bytes()
             .ok()
             .and_then(|object| Multi::load(object, &ebpf, &PROGRAMS).ok());
-        let mut prober = Prober::load_only(ebpf, multi.unwrap_or_default(), &PROGRAMS)?;
+        let mut prober = Prober::load(ebpf, multi.unwrap_or_default(), |name| PROGRAMS.contains(&name))?;
         let mut traced: HashMap<MapData, u32, u32> = prober.take_map("TRACED")?;
         let inserted = traced.insert(std::process::id(), GENERATION, 0);
         inserted.map_err(|error| CaptureError::system("tracing this process", std::io::Error::other(error)))?;

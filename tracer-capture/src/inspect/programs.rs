@@ -1,7 +1,7 @@
 //! What the kernel accepts: every program is loaded and attached to its trace events as `record` does it. No process is traced in
 //! between, so the programs skip every event.
 
-use aya::Ebpf;
+use aya::{Ebpf, EbpfLoader};
 use serde::Serialize;
 
 use super::{
@@ -114,7 +114,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
             rings: plan.as_ref().ok(),
             driver_events: &driver_events,
         };
-        loading.open()
+        loading.open(EbpfLoader::new())
     });
     let (programs, loaded) = match opened {
         Ok(ebpf) => attach(ebpf, plan.as_ref().ok(), &driver_events),

@@ -6,7 +6,13 @@
 
 mod functions;
 
-use std::{collections::HashMap, fs, ops::Range, path::Path, sync::Arc};
+use std::{
+    fs,
+    hash::{BuildHasher, RandomState},
+    ops::Range,
+    path::Path,
+    sync::Arc,
+};
 
 use aya_obj::btf::BtfKind;
 
@@ -30,7 +36,10 @@ struct Section {
     /// Place of the strings in `bytes`.
     strings: Range<usize>,
     first_string: u32,
-    by_name: HashMap<Vec<u8>, Vec<u32>>,
+    /// The structures, unions and enumerations that have names: the hash of the name, and the type, sorted. A kernel has some ten
+    /// thousand of them, of which a few are looked up.
+    named: Vec<(u64, u32)>,
+    hasher: RandomState,
 }
 
 impl Btf {
@@ -102,8 +111,13 @@ impl Btf {
     /// Returns the structures, unions and enumerations of this name. Those of the module come first.
     fn named(&self, name: &str) -> impl Iterator<Item = u32> {
         let sections = self.sections.iter().rev();
-        let ids = sections.filter_map(move |section| section.by_name.get(name.as_bytes()));
-        ids.flatten().copied()
+        let ids = sections.flat_map(move |section| {
+            let hash = section.hasher.hash_one(name.as_bytes());
+            let first = section.named.partition_point(|&(of, _)| of < hash);
+            let same = section.named.iter().skip(first).take_while(move |&&(of, _)| of == hash);
+            same.map(|&(_, id)| id)
+        });
+        ids.filter(move |&id| self.name(id) == Some(name.as_bytes()))
     }
 
     fn value_in(&self, id: u32, member: &str) -> Option<u32> {
@@ -181,6 +195,11 @@ impl Btf {
         Some((section, *at))
     }
 
+    fn name(&self, id: u32) -> Option<&[u8]> {
+        let (section, at) = self.find(id)?;
+        self.string(section.word(at)?)
+    }
+
     fn string(&self, offset: u32) -> Option<&[u8]> {
         let section = self.sections.iter().rev().find(|s| s.first_string <= offset)?;
         section.string(offset - section.first_string)
@@ -206,7 +225,8 @@ impl Section {
             first_id,
             strings: 0..0,
             first_string,
-            by_name: HashMap::new(),
+            named: Vec::new(),
+            hasher: RandomState::new(),
         };
         let [start, header] = section.words(0)?;
         let header = header as usize;
@@ -232,9 +252,9 @@ impl Section {
                     Some(own) => section.string(own),
                     None => kernel.and_then(|kernel| kernel.string(name)),
                 };
-                let name = name.map(<[u8]>::to_vec);
                 if let Some(name) = name.filter(|name| !name.is_empty()) {
-                    section.by_name.entry(name).or_default().push(id);
+                    let hash = section.hasher.hash_one(name);
+                    section.named.push((hash, id));
                 }
             }
             // Every type has 12 bytes, and what its kind adds.
@@ -247,6 +267,7 @@ impl Section {
             };
             at += 12 + added;
         }
+        section.named.sort_unstable();
         Some(section)
     }
 

@@ -29,9 +29,31 @@ pub fn on_processors<T: Send, R: Send>(items: impl IntoIterator<Item = T>, each:
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Calls both, `other` on a thread of its own; where no other thread can be created, one after the other on this one.
+pub fn both<A: Send, B>(other: impl FnOnce() -> A + Send, own: impl FnOnce() -> B) -> (A, B) {
+    let waiting = Mutex::new(Some(other));
+    let take = || {
+        let other = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        other.map(|other| other())
+    };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, take).ok();
+        let own = own();
+        let there = thread.and_then(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        (there.or_else(take).expect("nobody else has taken it"), own)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_results_are_returned() {
+        let here = thread::current().id();
+        let (there, own) = both(|| thread::current().id(), || 7);
+        assert!(there != here && own == 7);
+    }
 
     #[test]
     fn each_item_is_taken_once() {

@@ -15,6 +15,12 @@ pub const PREEMPTIBLE: &str = "trace_call_bpf_faultable";
 /// The suffix of the names of second programs.
 pub const SUFFIX: &str = "_twin";
 
+/// Returns whether this is a second program.
+#[must_use]
+pub fn is(program: &str) -> bool {
+    program.ends_with(SUFFIX)
+}
+
 /// Returns whether this kernel needs twins. A kernel that hides its functions may need them.
 #[must_use]
 pub fn needed(symbols: Option<&Kallsyms>) -> bool {

@@ -15,11 +15,11 @@ use crate::{
     inventory::Inventory,
     kernel::{btf::Btf, diagnostics, ebpf_object::Object, kallsyms::Kallsyms},
     probes::{
-        Plain, Prober,
+        Plain, Prober, api,
         driver::{self, Functions},
         driver_event, ioctl, mapping,
         multi::Multi,
-        process, progress, ring, second_programs, stops,
+        parallel, process, progress, ring, second_programs, stops,
     },
     sys,
 };
@@ -39,7 +39,8 @@ pub(super) fn load(
 ) -> Result<Loaded, CaptureError> {
     see_tracefs()?;
     let layout = process::Layout::read()?;
-    let btf = Btf::of_kernel(&ring::MODULES);
+    // aya reads the kernel's types, too. Each of both takes some tens of milliseconds.
+    let (loader, btf) = parallel::both(EbpfLoader::new, || Btf::of_kernel(&ring::MODULES));
     let tasks = mapping::tasks(btf.as_ref());
     // Rings are not watched without the scheduler's events: on a kernel without DRM, or whose driver is not loaded yet.
     let rings = ring::Plan::read(btf.as_ref());
@@ -61,16 +62,18 @@ pub(super) fn load(
         rings: rings.as_ref().ok(),
         driver_events: &driver_events,
     };
-    let mut ebpf = loaded.open()?;
-    let multi = multi(&ebpf, object);
+    // As long as the creation of the maps.
+    let symbols = || Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[second_programs::PREEMPTIBLE]].concat());
+    let (symbols, ebpf) = parallel::both(symbols, || loaded.open(loader));
+    let twins = second_programs::needed(symbols.as_ref().ok());
+    let mut ebpf = ebpf?;
+    let multi = multi(&ebpf, object, options.api);
     // The ring of the log is taken out of the object before the object's programs are loaded.
     let listener = options
         .diagnostics
         .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
         .transpose()?;
-    let mut prober = Prober::load(ebpf, multi)?;
-    let symbols = Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[second_programs::PREEMPTIBLE]].concat());
-    let twins = second_programs::needed(symbols.as_ref().ok());
+    let mut prober = Prober::load(ebpf, multi, |name| is_usual(name) || twins && second_programs::is(name))?;
     for probes in [
         ioctl::attach(&mut prober, twins),
         process::attach(&mut prober),
@@ -104,11 +107,18 @@ pub(super) fn load(
     })
 }
 
+/// Returns whether most recordings attach the program. Kernels differ in which events of rings they have, and the programs for the
+/// measurement of costs are not for recordings.
+fn is_usual(program: &str) -> bool {
+    let seldom = ["cost", "empty"].contains(&program)
+        || ["ring_", "driver_"].iter().any(|start| program.starts_with(start))
+        || second_programs::is(program);
+    !seldom
+}
+
 /// The programs of uprobes; the first one is small.
-const UPROBES: [&str; 11] = [
+const UPROBES: [&str; 9] = [
     "hsa_queue_enter",
-    "api_enter",
-    "api_return",
     "code_object",
     "doorbell",
     "doorbell_by_signal",
@@ -120,11 +130,13 @@ const UPROBES: [&str; 11] = [
 ];
 
 /// Loads the programs of uprobes for links; loads none on kernels that do not have such links.
-fn multi(ebpf: &Ebpf, object: Object) -> Multi {
+fn multi(ebpf: &Ebpf, object: Object, api: Api) -> Multi {
+    let of_calls = if api.is_none() { [].as_slice() } else { &api::PROGRAMS };
+    let programs = [UPROBES.as_slice(), of_calls].concat();
     let loaded = object
         .bytes()
         .map_err(io::Error::other)
-        .and_then(|bytes| Multi::load(bytes, ebpf, &UPROBES));
+        .and_then(|bytes| Multi::load(bytes, ebpf, &programs));
     loaded.unwrap_or_else(|error| {
         log::info!("uprobes use perf events, because the kernel refuses links: {error}");
         Multi::default()
@@ -170,18 +182,19 @@ pub(crate) struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    /// Opens the object with this kernel's layouts in it, and creates its maps; none of its programs is in the kernel yet.
+    /// Opens the object with this kernel's layouts in it, and creates its maps; none of its programs is in the kernel yet. `loader`
+    /// is a new one.
     ///
     /// # Errors
     /// Returns [`CaptureError::NotPermitted`] without the rights, and the errors of the kernel.
-    pub fn open(&self) -> Result<Ebpf, CaptureError> {
+    pub fn open(&self, loader: EbpfLoader<'static>) -> Result<Ebpf, CaptureError> {
         let follow = u8::from(self.follow);
         // The programs skip this process.
         let system = if self.system { std::process::id() } else { 0 };
         let api = self.api.word();
         // Calls are wanted from the first one on, and some come before the first ioctl.
         let eager = u8::from(!self.api.is_none());
-        let mut loader = EbpfLoader::new();
+        let mut loader: EbpfLoader<'_> = loader;
         self.layout.apply(&mut loader);
         if let Some(plan) = self.rings {
             plan.apply(&mut loader);

@@ -110,10 +110,7 @@ impl Losses {
             *misses.entry(name).or_default() += of(fd);
         }
         let mut by_family = BTreeMap::new();
-        for (name, missed) in misses
-            .iter()
-            .filter(|(name, _)| !name.ends_with(second_programs::SUFFIX))
-        {
+        for (name, missed) in misses.iter().filter(|(name, _)| !second_programs::is(name)) {
             let twin = misses.get(format!("{name}{}", second_programs::SUFFIX).as_str());
             let both = twin.map_or(*missed, |twin| *twin.min(missed));
             *by_family.entry(losses::missed(family(name))).or_default() += both;
