@@ -67,11 +67,7 @@ pub fn against_perf(place: &Place<'_>) -> Result<f64> {
 
 /// Runs all rounds.
 pub fn measure(place: &Place<'_>) -> Result<Burst> {
-    let library = Rootfs::stable(place.project)
-        .dir()
-        .join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
-    let library = fs::canonicalize(&library).with_context(|| format!("cannot find {}", library.display()))?;
-    let offset = site(place, &library)?;
+    let (library, offset) = place.doorbell_site(Rootfs::stable(place.project).dir())?;
     let least = f64::INFINITY;
     let mut burst = Burst {
         alone: least,
@@ -102,16 +98,6 @@ pub fn measure(place: &Place<'_>) -> Result<Burst> {
     Ok(burst)
 }
 
-/// Returns the file offset of the probe that `record` puts into the library's doorbell function.
-fn site(place: &Place<'_>, library: &Path) -> Result<u64> {
-    let mut doctor = Command::new(place.programs.join("tracer"));
-    let output = doctor.args(["doctor", "--json", "--library"]).arg(library).output();
-    // Its exit code says that rings would not be captured here.
-    let found: serde_json::Value = serde_json::from_slice(&output.context("cannot start tracer")?.stdout)?;
-    let site = found["libraries"][0]["doorbells"][0]["file_offset"].as_u64();
-    site.with_context(|| format!("tracer finds no doorbell function in {}", library.display()))
-}
-
 fn alone(place: &Place<'_>) -> Result<f64> {
     mean_ns(place, simulated::dispatcher(place.project, &place.programs))
 }
@@ -122,9 +108,7 @@ fn recorded(place: &Place<'_>, options: &[&str]) -> Result<f64> {
 }
 
 fn beside_empty(place: &Place<'_>, library: &Path, offset: u64) -> Result<f64> {
-    let mut command = Command::new(place.programs.join("examples/empty_probe"));
-    command.arg(library).arg(offset.to_string());
-    let beside = Beside::start(command, &place.dir.join("empty.txt"), "attached")?;
+    let beside = Beside::empty_program(place, library, offset)?;
     let mean = alone(place);
     beside.end()?;
     mean
@@ -199,9 +183,16 @@ fn mean_ns(place: &Place<'_>, command: Command) -> Result<f64> {
 }
 
 /// A program that runs beside the workload, until it is interrupted.
-struct Beside(Child);
+pub struct Beside(Child);
 
 impl Beside {
+    /// Attaches a program that does nothing at a place of a library.
+    pub fn empty_program(place: &Place<'_>, library: &Path, offset: u64) -> Result<Self> {
+        let mut command = Command::new(place.programs.join("examples/empty_probe"));
+        command.arg(library).arg(offset.to_string());
+        Self::start(command, &place.dir.join("empty.txt"), "attached")
+    }
+
     /// Starts the program with its output in a file, and waits until the file has a line that begins with `ready`.
     fn start(mut command: Command, output: &Path, ready: &str) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
@@ -221,7 +212,8 @@ impl Beside {
         }
     }
 
-    fn end(mut self) -> Result<()> {
+    /// Interrupts the program and waits for its end.
+    pub fn end(mut self) -> Result<()> {
         self.interrupt();
         self.0.wait()?;
         Ok(())

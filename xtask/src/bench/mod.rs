@@ -4,18 +4,25 @@
 //! long recordings have targets in seconds, and the cost of a doorbell one in nanoseconds. Tests assert orders and counts; only this module asserts times.
 
 mod answers;
+mod attach;
 mod backends;
 mod burst;
 mod doorbell;
+mod ends;
+mod frame;
+mod hip;
 mod mappings;
+mod model;
 mod process;
+mod rate;
 mod recording;
 mod row;
 mod workload;
 mod writer;
 
 use std::cell::OnceCell;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -40,7 +47,7 @@ pub struct Bench {
 }
 
 /// Every figure, in the order of the table.
-const BENCHMARKS: [Benchmark; 28] = [
+const BENCHMARKS: [Benchmark; 40] = [
     Benchmark {
         name: "doorbell program/empty program",
         unit: "",
@@ -96,6 +103,18 @@ const BENCHMARKS: [Benchmark; 28] = [
         measure: recording::bytes_per_dispatch,
     },
     Benchmark {
+        name: "trace, bytes per dispatch through HIP",
+        unit: "bytes",
+        limit: Limit::AtMost(25.0),
+        measure: hip::bytes_per_dispatch,
+    },
+    Benchmark {
+        name: "rate without loss, two programs for 60 s",
+        unit: "dispatches/s",
+        limit: Limit::AtLeast(500_000.0),
+        measure: rate::without_loss,
+    },
+    Benchmark {
         name: "recorder, share of a processor if idle",
         unit: "%",
         limit: Limit::AtMost(0.1),
@@ -106,6 +125,66 @@ const BENCHMARKS: [Benchmark; 28] = [
         unit: "ms",
         limit: Limit::AtMost(150.0),
         measure: recording::added_to_nothing,
+    },
+    Benchmark {
+        name: "end of a recording, usual probes",
+        unit: "ms",
+        limit: Limit::AtMost(100.0),
+        measure: ends::usual,
+    },
+    Benchmark {
+        name: "end of a recording, every function",
+        unit: "ms",
+        limit: Limit::AtMost(300.0),
+        measure: ends::every_function,
+    },
+    Benchmark {
+        name: "attach, to the first doorbell",
+        unit: "ms",
+        limit: Limit::AtMost(200.0),
+        measure: attach::first_event,
+    },
+    Benchmark {
+        name: "detach",
+        unit: "ms",
+        limit: Limit::AtMost(300.0),
+        measure: attach::detach,
+    },
+    Benchmark {
+        name: "HIP launch: --api none/empty program",
+        unit: "",
+        limit: Limit::AtMost(1.3),
+        measure: hip::none_against_empty,
+    },
+    Benchmark {
+        name: "HIP launch: --api stats beyond none",
+        unit: "ns",
+        limit: Limit::AtMost(1000.0),
+        measure: hip::stats_ns,
+    },
+    Benchmark {
+        name: "HIP launch: --api hip beyond none",
+        unit: "ns",
+        limit: Limit::AtMost(1600.0),
+        measure: hip::hip_ns,
+    },
+    Benchmark {
+        name: "llama-bench: tokens/s, record/alone",
+        unit: "",
+        limit: Limit::AtLeast(0.95),
+        measure: model::recorded,
+    },
+    Benchmark {
+        name: "llama-bench: tokens/s, --api hip/alone",
+        unit: "",
+        limit: Limit::AtLeast(0.9),
+        measure: model::with_calls,
+    },
+    Benchmark {
+        name: "top: frame with 1,000 queues",
+        unit: "ms",
+        limit: Limit::AtMost(5.0),
+        measure: frame::milliseconds,
     },
     Benchmark {
         name: "tracer --version",
@@ -159,7 +238,7 @@ const BENCHMARKS: [Benchmark; 28] = [
         name: "end of a recording, per library",
         unit: "s",
         limit: Limit::AtMost(0.1),
-        measure: mappings::end_per_library,
+        measure: ends::per_library,
     },
     Benchmark {
         name: "report of 10M dispatches",
@@ -236,16 +315,21 @@ pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
         doorbell: OnceCell::new(),
         burst: OnceCell::new(),
         recording: OnceCell::new(),
+        launch: OnceCell::new(),
+        attach: OnceCell::new(),
+        model: OnceCell::new(),
     };
     let mut rows = Vec::new();
     for one in wanted {
         eprintln!("==> measuring {}", one.name);
         cmd::remove_all(&place.dir)?;
         std::fs::create_dir_all(&place.dir).with_context(|| format!("cannot create {}", place.dir.display()))?;
-        rows.push(
-            one.row(&place)
-                .with_context(|| format!("cannot measure {}", one.name))?,
-        );
+        let row = one
+            .row(&place)
+            .with_context(|| format!("cannot measure {}", one.name))?;
+        // A later measurement may fail, or take long.
+        eprint!("    {}", row.line());
+        rows.push(row);
     }
     cmd::remove_all(&place.dir)?;
     if options.json {
@@ -260,15 +344,32 @@ pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
 struct Place<'a> {
     project: &'a Project,
     /// The folder of the programs that are measured.
-    programs: std::path::PathBuf,
+    programs: PathBuf,
     /// An empty folder for this measurement alone.
-    dir: std::path::PathBuf,
+    dir: PathBuf,
     doorbell: OnceCell<doorbell::Cost>,
     burst: OnceCell<burst::Burst>,
     recording: OnceCell<recording::Recording>,
+    launch: OnceCell<hip::Launch>,
+    attach: OnceCell<attach::Attach>,
+    model: OnceCell<model::Speed>,
 }
 
 impl Place<'_> {
+    /// Returns the runtime library of a folder of Debian's, and the file offset of the probe that `record` puts into its doorbell
+    /// function.
+    fn doorbell_site(&self, root: &Path) -> Result<(PathBuf, u64)> {
+        let library = root.join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
+        let library = std::fs::canonicalize(&library).with_context(|| format!("cannot find {}", library.display()))?;
+        let mut doctor = Command::new(self.programs.join("tracer"));
+        let output = doctor.args(["doctor", "--json", "--library"]).arg(&library).output();
+        // Its exit code says that rings would not be captured here.
+        let found: serde_json::Value = serde_json::from_slice(&output.context("cannot start tracer")?.stdout)?;
+        let site = found["libraries"][0]["doorbells"][0]["file_offset"].as_u64();
+        let site = site.with_context(|| format!("tracer finds no doorbell function in {}", library.display()))?;
+        Ok((library, site))
+    }
+
     /// Returns the measurement of the programs in a loop, which several figures are taken from.
     fn doorbell(&self) -> Result<doorbell::Cost> {
         once(&self.doorbell, || doorbell::measure(self))
@@ -277,6 +378,21 @@ impl Place<'_> {
     /// Returns the measurement of bursts, which several figures are taken from.
     fn burst(&self) -> Result<burst::Burst> {
         once(&self.burst, || burst::measure(self))
+    }
+
+    /// Returns the measurement of HIP's launches, which several figures are taken from.
+    fn launch(&self) -> Result<hip::Launch> {
+        once(&self.launch, || hip::measure(self))
+    }
+
+    /// Returns the measurement of recordings of a running program, which several figures are taken from.
+    fn attach(&self) -> Result<attach::Attach> {
+        once(&self.attach, || attach::measure(self))
+    }
+
+    /// Returns the measurement of llama-bench, which several figures are taken from.
+    fn model(&self) -> Result<model::Speed> {
+        once(&self.model, || model::measure(self))
     }
 
     /// Returns the measurement of a long recording, which several figures are taken from.

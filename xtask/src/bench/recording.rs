@@ -64,7 +64,7 @@ fn record_workload(place: &Place<'_>, trace: &Path, workload: &[&str]) -> Comman
 }
 
 /// Returns the size of all files in a folder and its subfolders.
-fn folder_bytes(folder: &Path) -> Result<u64> {
+pub fn folder_bytes(folder: &Path) -> Result<u64> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let sizes = entries.map(|entry| {
         let entry = entry?;

@@ -1,7 +1,5 @@
 //! Figures with their targets, as a table and as JSON.
 
-use std::fmt::Write as _;
-
 use anyhow::Result;
 use serde::Serialize;
 
@@ -72,27 +70,26 @@ pub fn json(rows: &[Row]) -> Result<String> {
 
 /// Formats the rows as a Markdown table.
 pub fn table(rows: &[Row]) -> String {
-    let mut text = "| figure | value | target | met |\n|---|---|---|---|\n".to_owned();
-    for row in rows {
-        let bound = match row.limit {
+    let head = "| figure | value | target | met |\n|---|---|---|---|\n".to_owned();
+    rows.iter().fold(head, |text, row| text + &row.line())
+}
+
+impl Row {
+    /// Formats the row as a line of the table.
+    pub fn line(&self) -> String {
+        let bound = match self.limit {
             Limit::AtMost(_) => "at most",
             Limit::AtLeast(_) => "at least",
         };
-        let unit = if row.unit.is_empty() {
+        let unit = if self.unit.is_empty() {
             String::new()
         } else {
-            format!(" {}", row.unit)
+            format!(" {}", self.unit)
         };
-        let (value, target) = (digits(row.value), digits(row.target));
-        let met = if row.ok { "yes" } else { "NO" };
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "| {} | {value}{unit} | {bound} {target}{unit} | {met} |",
-            row.name
-        );
+        let (value, target) = (digits(self.value), digits(self.target));
+        let met = if self.ok { "yes" } else { "NO" };
+        format!("| {} | {value}{unit} | {bound} {target}{unit} | {met} |\n", self.name)
     }
-    text
 }
 
 /// Formats a value with three significant digits.

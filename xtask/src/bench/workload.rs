@@ -31,3 +31,32 @@ pub fn burst(place: &Place<'_>, mut command: Command, dispatches: u32) -> Result
     let text = std::fs::read(&report).with_context(|| format!("cannot read {}", report.display()))?;
     Ok(serde_json::from_slice(&text)?)
 }
+
+/// The dispatcher through HIP.
+pub mod with_hip {
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    use super::Place;
+    use crate::setup::Rootfs;
+    use crate::simulated;
+
+    /// Returns the folder of Debian's with HIP.
+    pub fn root(place: &Place<'_>) -> PathBuf {
+        Rootfs::stable_with_hip(place.project).dir().to_owned()
+    }
+
+    /// Returns the dispatcher's command, without a workload.
+    pub fn alone(place: &Place<'_>) -> Command {
+        let mut command = simulated::dispatcher_in(&root(place), place.project, &place.programs);
+        command.args(["--api", "hip"]);
+        command
+    }
+
+    /// Appends the same to a command that starts it.
+    pub fn after(place: &Place<'_>, mut command: Command) -> Command {
+        let program = alone(place);
+        command.arg(program.get_program()).args(program.get_args());
+        command
+    }
+}

@@ -7,6 +7,7 @@ mod roots;
 mod table;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -20,6 +21,7 @@ use self::table::{CLIENTS, Client};
 use crate::build::{self, Profile};
 use crate::cmd;
 use crate::project::Project;
+use crate::simulated;
 
 /// The folder of the programs' scripts, and where programs see it.
 const SCRIPTS: (&str, &str) = ("tests/e2e/clients", "/clients");
@@ -98,6 +100,26 @@ pub fn quick(project: &Project) -> Result<()> {
         list: false,
     };
     run(project, &quick).map(drop)
+}
+
+/// Downloads what [`llama`] needs, unless it is there.
+pub fn download_llama(project: &Project) -> Result<()> {
+    folder::make(project, &roots::ROCBLAS)
+}
+
+/// Returns the command of llama-bench with these arguments, on a small model and a simulated GPU; `programs` is the folder of the
+/// simulator. Its kernels have no effect.
+pub fn llama(project: &Project, programs: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(programs.join("kfd-sim"));
+    command.arg("--root").arg(folder::path(project, &roots::ROCBLAS));
+    let scripts = project.root().join(SCRIPTS.0);
+    command
+        .arg("--bind")
+        .arg(format!("{}:{}", scripts.display(), SCRIPTS.1));
+    command.args(["--asic", simulated::ASIC, "--"]);
+    command.args(["/usr/bin/python3", "/clients/llama.py"]).args(arguments);
+    command.envs(ENVIRONMENT).env("HOME", "/tmp");
+    command
 }
 
 fn select(names: &[String], quick: bool) -> Result<Vec<&'static Client>> {

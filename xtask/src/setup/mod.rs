@@ -72,7 +72,7 @@ impl Part {
     /// The parts that the demonstration needs.
     pub const DEMO: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Stable];
     /// The parts that `bench` needs.
-    pub const BENCH: [Self; 4] = [Self::RustSrc, Self::BpfLinker, Self::Stable, Self::Peers];
+    pub const BENCH: [Self; 4] = [Self::RustSrc, Self::BpfLinker, Self::Rootfs, Self::Peers];
     /// The parts that `dist` needs.
     pub const DIST: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Packagers];
     /// The parts that the tests without virtual machines need.

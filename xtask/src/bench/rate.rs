@@ -1,0 +1,62 @@
+//! The highest rate that a recording keeps up with.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use super::Place;
+use super::workload::record;
+use crate::{cmd, simulated};
+
+/// Dispatches of each of the two programs, with a doorbell each.
+const DISPATCHES: u64 = 15_000_000;
+const PROGRAMS: u64 = 2;
+/// The shortest time of a run that counts, s.
+const LEAST: f64 = 60.0;
+
+/// Returns the dispatches per second of two programs that ring as fast as they can, from the start of the recorder to its end. Fails
+/// if a dispatch is missing, was counted and not written, or if the run was too short.
+pub fn without_loss(place: &Place<'_>) -> Result<f64> {
+    let trace = place.dir.join("rate.trace");
+    let program = simulated::dispatcher(place.project, &place.programs);
+    let words = std::iter::once(program.get_program()).chain(program.get_args());
+    let words: Vec<String> = words.map(|word| cmd::shell_quote(&word.to_string_lossy())).collect();
+    let one = format!("{} burst -n {DISPATCHES}", words.join(" "));
+    let mut command = record(place, &trace, &[]);
+    command.args(["sh", "-c", &format!("{one} & {one} && wait $!")]);
+    let began = Instant::now();
+    cmd::run(&mut command)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let total = DISPATCHES * PROGRAMS;
+    let rows = dispatches(place, &trace)?;
+    let lost = losses(&trace)?;
+    eprintln!("    {total} dispatches in {seconds:.1} s, {rows} rows, {lost} lost");
+    ensure!(lost == 0, "{lost} events were lost");
+    ensure!(
+        rows >= total,
+        "{rows} of {total} dispatches have a row: the rest is combined"
+    );
+    ensure!(seconds >= LEAST, "the run took {seconds:.1} s, and {LEAST} are due");
+    Ok(total as f64 / seconds)
+}
+
+/// Returns the number of dispatches that have a row.
+fn dispatches(place: &Place<'_>, trace: &Path) -> Result<u64> {
+    let mut query = Command::new(place.programs.join("tracer"));
+    query.arg("query").arg(trace);
+    query.args(["select count(*) as n from dispatches", "--format", "csv"]);
+    let printed = cmd::read(&mut query)?;
+    let number = printed.lines().nth(1).and_then(|line| line.parse().ok());
+    number.with_context(|| format!("no number: {printed}"))
+}
+
+/// Returns the number of events that the trace counts as lost, of every kind.
+fn losses(trace: &Path) -> Result<u64> {
+    let manifest = fs::read(trace.join("manifest.json")).context("no manifest")?;
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest)?;
+    let losses = manifest["losses"].as_object().context("a manifest without losses")?;
+    Ok(losses.values().filter_map(serde_json::Value::as_u64).sum())
+}
