@@ -35,6 +35,7 @@ mod places;
 mod profile;
 mod progress;
 mod proxy;
+mod python;
 mod query;
 mod record;
 mod report_page;
