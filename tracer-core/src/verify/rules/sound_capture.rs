@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{Counts, Rule, packets_watched};
+use crate::losses::PAUSE_LIMIT;
 use crate::tables::Fact;
 use crate::tally::{Aggregated, more, total};
 use crate::verify::context::Context;
@@ -43,11 +44,14 @@ impl Rule for SoundCapture {
                 .iter()
                 .map(|(source, count)| format!("{source} {count}"))
                 .collect();
-            finding.lack(
-                format!("lost: {} ({})", count(lost, "event"), list.join(", ")),
-                "lost events",
-                "record again with a larger `--buffer`, with fewer programs at work beside it, or with `--detail dispatch`",
-            );
+            // A larger buffer or less detail does not help a process that continued before its probes were in.
+            let fix = if losses.keys().all(|source| source == PAUSE_LIMIT) {
+                "record again with a larger `--pause-limit`, or with fewer programs at work beside it"
+            } else {
+                "record again with a larger `--buffer`, with fewer programs at work beside it, or with `--detail dispatch`"
+            };
+            let lost = format!("lost: {} ({})", count(lost, "event"), list.join(", "));
+            finding.lack(lost, "lost events", fix);
         }
         let Aggregated { dispatches, doorbells } = counts.tally.aggregated;
         finding.count("aggregated", Some(dispatches.saturating_add(doorbells)));

@@ -33,6 +33,31 @@ fn each_loss_and_each_missing_capability_keeps_it_from_passing() {
     }
 }
 
+/// A larger buffer does not lengthen a pause.
+#[test]
+fn losses_name_the_option_that_avoids_them() {
+    let cases: [(&[&str], &str); 3] = [
+        (&["pause-limit"], "--pause-limit"),
+        (&["doorbell-ring"], "--buffer"),
+        (&["doorbell-ring", "pause-limit"], "--buffer"),
+    ];
+    for (sources, option) in cases {
+        let mut lossy = context();
+        lossy.losses = sources.iter().map(|source| ((*source).to_owned(), 1)).collect();
+        let found = rule("sound-capture", lossy, &good(3));
+        let fixes: Vec<bool> = found
+            .missing
+            .iter()
+            .map(|missing| missing.fix.contains(option))
+            .collect();
+        assert_eq!(
+            (found.outcome, fixes),
+            (Outcome::Inconclusive, vec![true]),
+            "{sources:?}"
+        );
+    }
+}
+
 /// Returns facts that may or may not satisfy a policy.
 pub fn any_facts() -> impl Strategy<Value = Vec<Fact>> {
     let odd = prop_oneof![
