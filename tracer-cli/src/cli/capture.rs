@@ -153,7 +153,14 @@ pub struct Capture {
     pub all: bool,
     /// Longest pause of a process while tracer attaches probes; after it, the process continues without them, and tracer
     /// counts a loss
-    #[arg(long, value_name = "MS", env = PAUSE_LIMIT, default_value_t = PAUSE_LIMIT_MS, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    #[arg(
+        long,
+        value_name = "MS",
+        env = PAUSE_LIMIT,
+        hide_env_values = true,
+        default_value_t = PAUSE_LIMIT_MS,
+        value_parser = clap::value_parser!(u32).range(1..=60_000),
+    )]
     pub pause_limit: u32,
     /// Event buffer size in MiB; events that do not fit are dropped and counted
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]

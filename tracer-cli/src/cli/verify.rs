@@ -98,7 +98,14 @@ pub struct Verify {
     #[arg(long, requires = "recording")]
     pub as_root: bool,
     /// Longest pause of a process while tracer attaches probes; see `tracer record --help`
-    #[arg(long, value_name = "MS", env = PAUSE_LIMIT, default_value_t = PAUSE_LIMIT_MS, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    #[arg(
+        long,
+        value_name = "MS",
+        env = PAUSE_LIMIT,
+        hide_env_values = true,
+        default_value_t = PAUSE_LIMIT_MS,
+        value_parser = clap::value_parser!(u32).range(1..=60_000),
+    )]
     pub pause_limit: u32,
     /// Event buffer size in MiB; see `tracer record --help`
     #[arg(long, value_name = "MIB", requires = "command", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=1024))]
