@@ -14,7 +14,7 @@ use tracer_common::{
 };
 use tracer_core::event::{Before, Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp, There};
 
-use crate::probes::driver::Functions;
+pub use crate::probes::driver::Functions;
 use fetch::Fetch;
 
 /// Plain records: any bytes are a valid value.

@@ -136,7 +136,7 @@ impl Trackers {
                 self.submissions.there(there);
             }
             Event::Placed(origin, placement) => self.processes.placed(*origin, placement, out),
-            Event::Thunk(origin, hands_over) => self.processes.thunk(*origin, *hands_over),
+            Event::Thunk(origin, hands_over) => self.processes.thunk(*origin, *hands_over, out),
             Event::Fork(origin, child) => self.processes.fork(*origin, *child, out),
             Event::Exec(origin, comm) => {
                 self.processes.exec(*origin, comm);

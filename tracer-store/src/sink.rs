@@ -22,7 +22,7 @@ use worker::Worker;
 const QUEUE: usize = 4;
 
 /// Default maximum of the bytes of rows that wait for the disk. Beyond it, rows are aggregated.
-pub(crate) const ROW_MEMORY: usize = 192 << 20;
+pub(crate) const ROW_MEMORY: usize = 64 << 20;
 
 /// How a trace is written: the owner, the permissions, and whether to overwrite.
 #[derive(Clone, Debug)]

@@ -108,6 +108,11 @@ impl Project {
         self.cache.join("peers")
     }
 
+    /// Returns the folder of the program that counts instructions.
+    pub fn valgrind_dir(&self) -> PathBuf {
+        self.cache.join("valgrind")
+    }
+
     /// Returns the folder of virtual machines: tools, and one folder per kernel.
     pub fn vm_dir(&self) -> PathBuf {
         self.cache.join("vm")
@@ -119,7 +124,7 @@ impl Project {
     }
 
     /// Returns the variables by which builds and tests find the files that xtask created.
-    pub fn variables(&self) -> [(&'static str, PathBuf); 9] {
+    pub fn variables(&self) -> [(&'static str, PathBuf); 10] {
         [
             ("TRACER_EBPF_OBJECT", self.ebpf_object()),
             ("TRACER_EBPF_LOG_OBJECT", self.ebpf_log_object()),
@@ -128,6 +133,7 @@ impl Project {
             ("TRACER_MONITORS_DIR", self.monitors_dir()),
             ("TRACER_BROWSER_DIR", self.browser_dir()),
             ("TRACER_CONTAINERS_DIR", self.containers_dir()),
+            ("TRACER_VALGRIND_DIR", self.valgrind_dir()),
             ("TRACER_BIN_DIR", self.bin_dir()),
             ("TRACER_DRM_SCHED_MOCK", self.drm_sched_mock()),
         ]

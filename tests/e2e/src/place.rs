@@ -72,6 +72,12 @@ pub fn browser() -> PathBuf {
     dir("TRACER_BROWSER_DIR", cache().join("browser"))
 }
 
+/// Returns the folder of Callgrind.
+#[must_use]
+pub fn valgrind() -> PathBuf {
+    dir("TRACER_VALGRIND_DIR", cache().join("valgrind"))
+}
+
 /// Returns the folder of Prometheus and promtool.
 #[must_use]
 pub fn monitors() -> PathBuf {

@@ -15,11 +15,12 @@ use tracer_e2e::{place, running::Program, scenario::Scenario};
 const SUITE: &str = "trixie";
 const GPU: &str = "gfx1100";
 
-/// A line that a reader would type, and the exit codes that it may have here.
+/// A line that a reader would type, the exit codes that it may have here, and lines that it prints.
 #[derive(Debug, PartialEq)]
 struct Line {
     command: String,
     exits: Vec<i32>,
+    prints: Vec<String>,
 }
 
 fn docs() -> PathBuf {
@@ -44,46 +45,113 @@ fn read(page: &str) -> String {
 }
 
 /// Returns the lines of the `console` blocks that begin with a prompt. The comment `exits: CODE...` before a block names its exit codes,
-/// if they are not 0.
+/// if they are not 0. A `text` block that follows a block has lines that its last command prints; `...` stands for others.
 fn lines(text: &str) -> Vec<Line> {
-    let (mut lines, mut exits, mut in_block) = (Vec::new(), vec![0], false);
+    let (mut lines, mut exits): (Vec<Line>, _) = (Vec::new(), vec![0]);
+    let mut block = None;
+    let mut follows = false;
     for line in text.lines() {
-        match (in_block, line) {
-            (false, "```console") => in_block = true,
-            (true, "```") => (in_block, exits) = (false, vec![0]),
-            (true, _) => {
-                let command = line.strip_prefix("$ ").unwrap_or_else(|| panic!("no command: {line}"));
-                let (command, exits) = (command.to_owned(), exits.clone());
-                lines.push(Line { command, exits });
-            }
-            (false, _) => {
+        match (block, line) {
+            (None, "```console") => block = Some("console"),
+            (None, "```text") if follows => block = Some("text"),
+            (None, "") => {}
+            (None, _) => {
+                follows = false;
                 if let Some(codes) = line.strip_prefix("<!-- exits: ") {
                     let codes = codes.strip_suffix(" -->").expect("the comment's end").split(' ');
                     exits = codes.map(|code| code.parse().expect("an exit code")).collect();
                 }
             }
+            (Some(_), "```") => (block, exits, follows) = (None, vec![0], true),
+            (Some("console"), _) => {
+                let command = line.strip_prefix("$ ").unwrap_or_else(|| panic!("no command: {line}"));
+                lines.push(Line {
+                    command: command.to_owned(),
+                    exits: exits.clone(),
+                    prints: Vec::new(),
+                });
+            }
+            (Some(_), _) => lines.last_mut().expect("a command").prints.push(line.to_owned()),
         }
     }
-    assert!(!in_block, "a block without an end");
+    assert_eq!(block, None, "a block without an end");
     lines
 }
 
+/// Returns a line without what differs from run to run: each number and its unit of time is `N`, and each run of spaces one space.
+fn shape(line: &str) -> String {
+    let mut words = Vec::new();
+    for word in line.split_whitespace() {
+        let mut shaped = String::new();
+        for c in word.chars() {
+            let is_number = c.is_ascii_digit() || matches!(c, '.' | ',') && shaped.ends_with('N');
+            match is_number {
+                true if shaped.ends_with('N') => {}
+                true => shaped.push('N'),
+                false => shaped.push(c),
+            }
+        }
+        // A unit follows its number.
+        let is_unit = ["ns", "us", "ms", "s"].contains(&word) && words.last().is_some_and(|last: &String| last == "N");
+        if !is_unit {
+            words.push(shaped);
+        }
+    }
+    words.join(" ")
+}
+
+/// Checks that the output has these lines, in this order.
+fn prints(page: &str, line: &Line, output: &str) {
+    let mut rest = output.lines().map(shape);
+    for wanted in line.prints.iter().filter(|line| line.trim() != "...") {
+        let wanted_shape = shape(wanted);
+        assert!(
+            rest.any(|printed| printed == wanted_shape),
+            "{page}: `{}` does not print, or not there: {wanted}\n{output}",
+            line.command
+        );
+    }
+}
+
 #[test]
-fn lines_have_their_exit_codes() {
-    let text = "```console\n$ a\n```\n<!-- exits: 1 3 -->\n```console\n$ b | c\n$ d\n```\n```sh\n$ e\n```\n```console\n$ f\n```\n";
-    let line = |command: &str, exits: &[i32]| Line {
+fn lines_have_their_exit_codes_and_output() {
+    let text = "```console\n$ a\n```\n<!-- exits: 1 3 -->\n```console\n$ b | c\n$ d\n```\n\n```text\nx 1\n...\ny\n```\n```sh\n$ e\n```\n\
+                ```text\nz\n```\n```console\n$ f\n```\n";
+    let line = |command: &str, exits: &[i32], prints: &[&str]| Line {
         command: command.to_owned(),
         exits: exits.to_vec(),
+        prints: prints.iter().map(|&line| line.to_owned()).collect(),
     };
     assert_eq!(
         lines(text),
         [
-            line("a", &[0]),
-            line("b | c", &[1, 3]),
-            line("d", &[1, 3]),
-            line("f", &[0])
+            line("a", &[0], &[]),
+            line("b | c", &[1, 3], &[]),
+            line("d", &[1, 3], &["x 1", "...", "y"]),
+            line("f", &[0], &[])
         ]
     );
+}
+
+#[test]
+fn a_line_differs_only_by_its_numbers() {
+    assert_eq!(
+        shape("dispatches 1,400:  doorbell 100.0 %"),
+        "dispatches N: doorbell N %"
+    );
+    assert_eq!(shape("P50  1.2 us  gfx1100"), shape("P50 714 ns gfx942"));
+    assert_ne!(shape("ring 0"), shape("ring not watched"));
+}
+
+#[test]
+#[should_panic(expected = "does not print")]
+fn lines_in_another_order_are_others() {
+    let line = Line {
+        command: "x".to_owned(),
+        exits: vec![0],
+        prints: vec!["b 1".to_owned(), "a 2".to_owned()],
+    };
+    prints("page", &line, "a 3\nb 4\n");
 }
 
 /// The computer of a reader: a folder with the program `./app` on a simulated GPU, and another program that runs already.
@@ -156,7 +224,7 @@ fn each_command_works() {
     for page in [vec!["quick-start.md".to_owned()], pages("how-to/")].concat() {
         let lines = lines(&read(&page));
         let reader = Reader::new();
-        for Line { command, exits } in &lines {
+        for line @ Line { command, exits, .. } in &lines {
             let output = reader.types(command);
             let said =
                 || String::from_utf8_lossy(&[output.stdout.clone(), output.stderr.clone()].concat()).into_owned();
@@ -168,6 +236,7 @@ fn each_command_works() {
                 output.status,
                 said()
             );
+            prints(&page, line, &said());
         }
         if lines.iter().any(|line| line.command.contains("app.trace")) {
             reader.compares(&page);

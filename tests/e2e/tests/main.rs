@@ -8,6 +8,7 @@ mod attach;
 mod attach_hip;
 mod attach_refused;
 mod backends;
+mod baselines;
 mod book;
 mod claims;
 mod clients;

@@ -8,7 +8,7 @@ pub(super) const BUFFER_MIB: u32 = 32;
 /// Default of --stack-limit, stacks per second.
 const STACK_LIMIT: u32 = 1000;
 /// Default of --row-memory, MiB.
-pub(super) const ROW_MEMORY_MIB: u32 = 192;
+pub(super) const ROW_MEMORY_MIB: u32 = 64;
 /// The variable that replaces the default of --pause-limit: for busy machines.
 pub(super) const PAUSE_LIMIT: &str = "TRACER_PAUSE_LIMIT";
 /// Default of --pause-limit, ms.

@@ -106,10 +106,12 @@ impl Processes {
     }
 
     /// Notes whether the runtime of a process hands doorbells over.
-    pub(super) fn thunk(&mut self, origin: Origin, hands_over: Option<bool>) {
+    pub(super) fn thunk(&mut self, origin: Origin, hands_over: Option<bool>, out: &mut impl FnMut(Fact)) {
         if self.is_late(origin) {
             return;
         }
+        // As in `placed`.
+        self.replace(origin.pid, origin.time_ns, out);
         self.reported_ns.insert(origin.pid, origin.time_ns);
         self.touch(origin).thunk = hands_over;
     }

@@ -14,6 +14,7 @@ mod peers;
 mod rootfs;
 mod rust_src;
 mod tool;
+mod valgrind;
 mod vm;
 mod zig;
 
@@ -37,6 +38,7 @@ use engines::Engines;
 use monitors::Monitors;
 use peers::Peers;
 use rust_src::RustSrc;
+use valgrind::Valgrind;
 use vm::VmTools;
 
 /// What `setup` can install.
@@ -58,6 +60,8 @@ pub enum Part {
     Containers,
     /// Podman and Docker, as Debian's stable release ships them, for `dist --containers`.
     Engines,
+    /// Callgrind, as Debian's stable release ships it, for the test that counts instructions.
+    Valgrind,
     /// bpftrace and perf, as Debian's stable release ships them, for `bench`.
     Peers,
     /// Zig's C compiler and the programs that make packages, for `dist`.
@@ -76,13 +80,14 @@ impl Part {
     /// The parts that `dist` needs.
     pub const DIST: [Self; 3] = [Self::RustSrc, Self::BpfLinker, Self::Packagers];
     /// The parts that the tests without virtual machines need.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::RustSrc,
         Self::BpfLinker,
         Self::Rootfs,
         Self::Monitors,
         Self::Browser,
         Self::Containers,
+        Self::Valgrind,
     ];
     /// The parts that a build needs.
     pub const BUILD: [Self; 2] = [Self::RustSrc, Self::BpfLinker];
@@ -99,6 +104,7 @@ impl Part {
             Self::Browser => vec![Box::new(Browser::new(project))],
             Self::Containers => vec![Box::new(Containers::new(project))],
             Self::Engines => vec![Box::new(Engines::new(project))],
+            Self::Valgrind => vec![Box::new(Valgrind::new(project))],
             Self::Peers => vec![Box::new(Peers::new(project))],
             Self::Packagers => vec![
                 Box::new(Zig::new(project)),

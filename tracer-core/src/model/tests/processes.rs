@@ -104,6 +104,19 @@ fn what_arrives_after_the_row_of_a_process_makes_no_other_one() {
     assert_eq!(exits, [Some(100), None]);
 }
 
+/// A report about a process that got the id of one that just exited says nothing about that one.
+#[test]
+fn a_report_about_the_next_process_leaves_the_former_as_it_was() {
+    let mut trace = Trace::created();
+    trace.apply(&Event::Thunk(by(50, TID), Some(false)));
+    trace.apply(&Event::Exit(by(100, PID)));
+    trace.apply(&Event::Thunk(by(150, PID), Some(true)));
+    trace.finish();
+    let of_pid = processes(&trace).into_iter().filter(|process| process.pid == PID);
+    let told: Vec<_> = of_pid.map(|process| (process.exit_ns, process.thunk)).collect();
+    assert_eq!(told, [(Some(100), Some(false)), (None, Some(true))]);
+}
+
 #[test]
 fn a_process_is_known_from_its_first_event() {
     let mut trace = Trace::new();
