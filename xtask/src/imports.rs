@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::project::Project;
 
 /// The crates that are checked: every one with sources of its own.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "tracer-capture",
     "tracer-claims",
     "tracer-cli",
@@ -23,6 +23,7 @@ const CRATES: [&str; 15] = [
     "tracer-files",
     "tracer-html",
     "tracer-import",
+    "tracer-otlp",
     "tracer-query",
     "tracer-serve",
     "tracer-store",

@@ -1,0 +1,132 @@
+//! Where the metrics go.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use hyper::{Uri, http::uri::Scheme};
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use thiserror::Error;
+
+use crate::{client::Limits, headers::Headers};
+
+/// A collector, and how often it gets the metrics.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub(crate) url: Uri,
+    pub(crate) interval: Duration,
+    pub(crate) headers: Headers,
+    pub(crate) roots: Option<RootCertStore>,
+    pub(crate) limits: Limits,
+}
+
+/// Why a collector cannot be used.
+#[derive(Debug, Error)]
+pub enum TargetError {
+    /// The text is no URL of a collector. It is not shown, because it may contain a password.
+    #[error("give the URL of the collector as http://HOST:PORT or https://HOST:PORT, optionally with a path")]
+    Url,
+    /// The URL contains a user name or a password, which other users of the machine can read.
+    #[error("the URL of the collector contains a user name: other users can read it; use --otlp-headers-file FILE")]
+    Secret,
+    /// A file can't be read.
+    #[error("cannot read {file}: {error}")]
+    Unreadable {
+        /// The path of the file.
+        file: String,
+        /// The cause.
+        #[source]
+        error: io::Error,
+    },
+    /// A line of the file is no header that may be set.
+    #[error("line {line} of {file} is not `Name: value`, or is a header that tracer sets itself")]
+    Header {
+        /// The path of the file.
+        file: String,
+        /// The number of the line, from 1.
+        line: u32,
+    },
+    /// The file contains no certificate.
+    #[error("{} contains no certificate in PEM format", .0.display())]
+    NoCertificate(PathBuf),
+    /// The certificates of the system can't be read.
+    #[error("cannot read the certificates of the system: {0}; give --otlp-ca-file FILE")]
+    System(#[source] io::Error),
+    /// There is no thread, or no means to wait for a connection.
+    #[error("cannot start the thread that pushes metrics: {0}")]
+    Thread(#[source] io::Error),
+}
+
+impl Target {
+    /// Sends to `URL/v1/metrics` at this interval.
+    ///
+    /// # Errors
+    /// Returns [`TargetError::Url`] or [`TargetError::Secret`].
+    pub fn new(url: &str, interval: Duration) -> Result<Self, TargetError> {
+        let uri: Uri = url.parse().map_err(|_| TargetError::Url)?;
+        let (Some(scheme), Some(authority), None) = (uri.scheme(), uri.authority(), uri.query()) else {
+            return Err(TargetError::Url);
+        };
+        // The parser of URLs drops a fragment.
+        let is_http = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
+        if !is_http || authority.host().is_empty() || url.contains('#') {
+            return Err(TargetError::Url);
+        }
+        if authority.as_str().contains('@') {
+            return Err(TargetError::Secret);
+        }
+        let path = format!("{}/v1/metrics", uri.path().trim_end_matches('/'));
+        let built = Uri::builder()
+            .scheme(scheme.clone())
+            .authority(authority.clone())
+            .path_and_query(path);
+        Ok(Self {
+            url: built.build().map_err(|_| TargetError::Url)?,
+            interval,
+            headers: Headers::default(),
+            roots: None,
+            limits: Limits::default(),
+        })
+    }
+
+    /// Returns the whole URL.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.url.to_string()
+    }
+
+    /// Sends these headers with each request.
+    #[must_use]
+    pub fn with_headers(self, headers: Headers) -> Self {
+        Self { headers, ..self }
+    }
+
+    /// Accepts only certificates that those in this file (PEM) signed, instead of those of the system.
+    ///
+    /// # Errors
+    /// Returns [`TargetError::Unreadable`] or [`TargetError::NoCertificate`].
+    pub fn with_ca_file(self, path: &Path) -> Result<Self, TargetError> {
+        let pem = std::fs::read(path).map_err(|error| TargetError::Unreadable {
+            file: path.display().to_string(),
+            error,
+        })?;
+        let mut roots = RootCertStore::empty();
+        let certificates = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok);
+        if roots.add_parsable_certificates(certificates).0 == 0 {
+            return Err(TargetError::NoCertificate(path.to_owned()));
+        }
+        let roots = Some(roots);
+        Ok(Self { roots, ..self })
+    }
+
+    /// Sets the limits on time.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+}
