@@ -17,6 +17,7 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResp
 use prost::Message;
 use rustls::{ClientConfig, crypto::ring};
 use thiserror::Error;
+use tokio::time::{Instant, timeout, timeout_at};
 use tracer_core::foreign;
 
 use crate::target::{Target, TargetError};
@@ -74,6 +75,8 @@ pub(crate) struct Taken {
 
 /// Most bytes of an answer that are read, of its head and of its body.
 const MOST: usize = 64 * 1024;
+/// Maximum time from the head of an answer to the end of its body.
+const FOR_BODY: Duration = Duration::from_secs(1);
 /// Most characters that are shown of a text of the collector.
 const SHOWN: usize = 200;
 /// Longest pause that a collector can demand.
@@ -126,7 +129,7 @@ impl Client {
 
     /// Sends a message and reads the answer.
     pub(crate) async fn send(&self, message: Vec<u8>, limit: Duration) -> Result<Taken, Failure> {
-        let answer = tokio::time::timeout(limit, self.exchange(message)).await;
+        let answer = timeout(limit, self.exchange(message)).await;
         answer.unwrap_or(Err(Failure::Late(limit)))
     }
 
@@ -152,10 +155,11 @@ impl Client {
     }
 }
 
-/// Returns the body as far as it comes, and at most [`MOST`] bytes of it. The status counts, not the end of the body.
+/// Returns the body as far as it comes in time, and at most [`MOST`] bytes of it. The status counts, not the end of the body.
 async fn read(mut body: Incoming) -> Vec<u8> {
+    let end = Instant::now() + FOR_BODY;
     let mut all = Vec::new();
-    while let Some(Ok(frame)) = body.frame().await {
+    while let Ok(Some(Ok(frame))) = timeout_at(end, body.frame()).await {
         let Ok(data) = frame.into_data() else { break };
         let room = MOST - all.len();
         all.extend_from_slice(&data[..data.len().min(room)]);

@@ -1,7 +1,7 @@
 //! Series that end: a queue that is gone, a number that is not known any more.
 //!
-//! A collector keeps the last value of a series that is missing in a later message, Prometheus for five minutes. A point with the flag
-//! `NO_RECORDED_VALUE` ends the series at once, as a series ends that is missing in `/metrics`.
+//! A collector keeps the last value of a series that is missing in a later message, Prometheus for five minutes. A point with the
+//! flag `NO_RECORDED_VALUE` ends the series at once, as a series ends that is missing in `/metrics`.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Metrics for a collector of OpenTelemetry: OTLP over HTTP, as protobuf.
 //!
-//! A [`Pusher`] sends every metric at intervals from a thread of its own, and a last time at its end. [`request`] makes the message,
-//! of the types that OpenTelemetry publishes. [`Target`] says where to send it.
+//! A [`Pusher`] sends every metric at intervals from a thread of its own, and a last time at its end. [`request()`] makes the
+//! message, of the types that OpenTelemetry publishes. [`Target`] says where to send it.
 //!
 //! The values are those of `/metrics`, under the same names. A value that is not known is not in the message. A collector that is
 //! slow, gone or hostile costs the thread a bounded time, and nothing else: it only reads the values, and nobody waits for it.

@@ -92,8 +92,8 @@ impl Pusher {
         Ok(Self { stop, end, patience })
     }
 
-    /// Makes the thread push a last time, waits for that, and returns what the thread did. It takes at most [`Limits::last`] and one
-    /// second; after that the thread is left to itself, and its counts are unknown.
+    /// Makes the thread push a last time, waits for that, and returns what the thread did. It takes at most [`Limits::last`] and
+    /// one second; after that the thread is left to itself, and its counts are unknown.
     ///
     /// [`Limits::last`]: crate::Limits::last
     #[must_use]

@@ -96,8 +96,8 @@ fn metric(definition: &Definition, samples: &[Sample], ended: &[&Labels], times:
     }
 }
 
-/// Returns the name as `/metrics` shows it. Prometheus adds `_total` to a counter and the unit's name to a metric, each unless it is
-/// there. Collectors that add nothing show the same name, too.
+/// Returns the name as `/metrics` shows it. Prometheus adds `_total` to a counter and the unit's name to a metric, each unless it
+/// is there. Collectors that add nothing show the same name, too.
 fn name(definition: &Definition) -> String {
     match definition.kind {
         Kind::Counter => format!("{}_total", definition.name),

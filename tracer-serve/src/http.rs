@@ -100,6 +100,12 @@ impl Server {
         format!("{scheme}://{}", self.address)
     }
 
+    /// Returns the port that it listens on.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     /// Returns a function that stops the server, from any thread. Open requests get a short time to finish.
     pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
         let handle = self.handle.clone();

@@ -1,4 +1,4 @@
-//! A real Prometheus on loopback that scrapes what a test serves, and promtool.
+//! A real Prometheus on loopback that scrapes what a test serves, VictoriaMetrics that stores what a test pushes, and promtool.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use crate::{place, running::wait_for};
 /// The labels of a series, including its name.
 pub type Labels = BTreeMap<String, String>;
 
-/// The running server. Dropping the value kills it.
+/// The running server: Prometheus, or VictoriaMetrics, which answers the same queries. Dropping the value kills it.
 pub struct Prometheus {
     process: Child,
     address: String,
@@ -27,39 +27,74 @@ impl Prometheus {
     /// Starts a server with its files in that folder. It scrapes the addresses, and evaluates the rules in a file, every second.
     #[must_use]
     pub fn start(folder: &Path, targets: &[&str], rules: &Path) -> Self {
-        let config = folder.join("prometheus.yml");
-        // JSON is YAML with quotes.
-        let text = serde_json::json!({
+        let config = serde_json::json!({
             "global": { "scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s" },
             "rule_files": [rules],
             "scrape_configs": [{ "job_name": "tracer", "static_configs": [{ "targets": targets }] }],
         });
-        fs::write(&config, text.to_string()).expect("it can be written");
+        Self::run(folder, &config)
+    }
+
+    fn run(folder: &Path, config: &Value) -> Self {
+        let file = folder.join("prometheus.yml");
+        // JSON is YAML with quotes.
+        fs::write(&file, config.to_string()).expect("it can be written");
         let mut command = Command::new(place::monitors().join("prometheus"));
         command
-            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--config.file={}", file.display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("prometheus").display()))
             .arg("--web.listen-address=127.0.0.1:0");
+        let server = Self::wait(command, "Prometheus", &folder.join("prometheus.log"), |log| {
+            // A complete line `... msg="Listening on" address=127.0.0.1:PORT`.
+            after(log, "msg=\"Listening on\" address=")
+        });
+        wait_for("its storage", || (server.get("/-/ready").0 == "200").then_some(()));
+        server
+    }
+
+    /// Starts VictoriaMetrics with its files in that folder. It stores what others push to [`Self::otlp`], and answers the queries of
+    /// Prometheus. With `naming`, it makes names as Prometheus makes them of such metrics; otherwise it leaves names as they are.
+    #[must_use]
+    pub fn victoria(folder: &Path, naming: bool) -> Self {
+        let mut command = Command::new(place::monitors().join("victoria-metrics"));
+        command
+            .arg(format!("-storageDataPath={}", folder.join("victoria").display()))
+            .arg(format!("-opentelemetry.usePrometheusNaming={naming}"))
+            // Queries find the newest values.
+            .args(["-search.latencyOffset=0s", "-httpListenAddr=127.0.0.1:0"]);
+        Self::wait(command, "VictoriaMetrics", &folder.join("victoria.log"), |log| {
+            after(log, "started server at http://")
+        })
+    }
+
+    /// Returns the URL to push to, of VictoriaMetrics.
+    #[must_use]
+    pub fn otlp(&self) -> String {
+        format!("http://{}/opentelemetry", self.address)
+    }
+
+    /// Makes VictoriaMetrics answer from what it has received. Otherwise it does so after seconds.
+    pub fn flush(&self) {
+        let (status, answer) = self.get("/internal/force_flush");
+        assert_eq!(status, "200", "{answer}");
+    }
+
+    /// Starts a server, and waits for its address in its log.
+    fn wait(mut command: Command, name: &str, log: &Path, address: fn(&str) -> Option<&str>) -> Self {
         // Writes the output to a file, because a pipe would have to be read while the server runs.
-        let log = folder.join("prometheus.log");
-        let out = File::create(&log).expect("it can be made");
-        let process = command
-            .stdout(Stdio::null())
-            .stderr(out)
-            .spawn()
-            .expect("Prometheus runs");
-        let mut prometheus = Self {
-            process,
+        let out = File::create(log).expect("it can be made");
+        let process = command.stdout(Stdio::null()).stderr(out).spawn();
+        let mut server = Self {
+            process: process.expect("it runs"),
             address: String::new(),
         };
-        prometheus.address = wait_for("Prometheus", || {
-            let said = fs::read_to_string(&log).unwrap_or_default();
-            let ended = prometheus.process.try_wait().expect("a child");
-            assert!(ended.is_none(), "Prometheus ended with {ended:?}:\n{said}");
-            listens_on(&said).map(str::to_owned)
+        server.address = wait_for(name, || {
+            let said = fs::read_to_string(log).unwrap_or_default();
+            let ended = server.process.try_wait().expect("a child");
+            assert!(ended.is_none(), "{name} ended with {ended:?}:\n{said}");
+            address(&said).map(str::to_owned)
         });
-        wait_for("its storage", || (prometheus.get("/-/ready").0 == "200").then_some(()));
-        prometheus
+        server
     }
 
     /// Returns the current result of a query.
@@ -128,11 +163,11 @@ impl Drop for Prometheus {
     }
 }
 
-/// Returns the address in a complete line `... msg="Listening on" address=127.0.0.1:PORT`.
-fn listens_on(log: &str) -> Option<&str> {
-    let lines = log.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let mut heard = lines.filter(|line| line.contains("msg=\"Listening on\""));
-    Some(heard.next()?.split("address=").nth(1)?.trim())
+/// Returns what follows that text in a complete line, without a slash at its end.
+fn after<'a>(log: &'a str, text: &str) -> Option<&'a str> {
+    let mut lines = log.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let rest = lines.find_map(|line| Some(line.split_once(text)?.1))?;
+    Some(rest.trim().trim_end_matches('/'))
 }
 
 /// Escapes text for use in a URL.

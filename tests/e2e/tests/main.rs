@@ -30,6 +30,7 @@ mod matrix;
 mod monitors;
 mod no_runtime;
 mod opencl;
+mod otlp;
 mod page;
 mod page_tables;
 mod places;

@@ -10,18 +10,18 @@ use std::{
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use prost::Message;
-use tracer_otlp::{Limits, Origin, Target};
+use tracer_otlp::{Origin, Target};
 
 /// What the collector does with a connection.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// Reads the request and answers this status with this type and body.
     Body(&'static str, &'static str, Vec<u8>),
-    /// Reads the request and answers these bytes.
+    /// Reads the request, answers these bytes, and keeps the connection open until the other side closes it.
     Bytes(Vec<u8>),
     /// Reads the request, and keeps the connection open without an answer until the other side closes it.
     Never,
-    /// Closes the connection without reading.
+    /// Reads the request and closes the connection.
     Close,
 }
 
@@ -85,9 +85,6 @@ impl Collector {
 }
 
 fn serve(stream: &mut TcpStream, answer: &Answer, sender: &Sender<Got>) {
-    if matches!(answer, Answer::Close) {
-        return;
-    }
     let Some(got) = read(&mut BufReader::new(&*stream)) else {
         return;
     };
@@ -107,7 +104,7 @@ fn serve(stream: &mut TcpStream, answer: &Answer, sender: &Sender<Got>) {
     };
     // The other side may be gone.
     let _ = stream.write_all(&bytes);
-    if matches!(answer, Answer::Never) {
+    if matches!(answer, Answer::Never | Answer::Bytes(_)) {
         let _ = stream.read_to_end(&mut Vec::new());
     }
 }
@@ -131,14 +128,9 @@ fn read(stream: &mut impl BufRead) -> Option<Got> {
     Some(Got { line, headers, body })
 }
 
-/// A target with short times.
+/// A target with a short interval.
 pub fn target(url: &str, interval_ms: u64) -> Target {
-    let target = Target::new(url, Duration::from_millis(interval_ms)).expect("a URL");
-    target.with_limits(Limits {
-        connect: Duration::from_secs(2),
-        push: Duration::from_millis(500),
-        last: Duration::from_secs(2),
-    })
+    Target::new(url, Duration::from_millis(interval_ms)).expect("a URL")
 }
 
 /// An origin.

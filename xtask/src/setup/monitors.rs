@@ -1,6 +1,8 @@
-//! Prometheus and its promtool: a folder of Debian's packages, so that the system needs no change.
+//! Prometheus, its promtool, and VictoriaMetrics: a folder of Debian's packages, so that the system needs no change.
 //!
-//! The folder's own loader runs both, not in a chroot: the files that they read and write can be anywhere, and nothing has to be
+//! Debian's Prometheus is built without its receiver of OTLP, so VictoriaMetrics takes what `tracer serve --otlp` pushes.
+//!
+//! The folder's own loader runs them, not in a chroot: the files that they read and write can be anywhere, and nothing has to be
 //! mounted.
 
 use std::path::{Path, PathBuf};
@@ -11,12 +13,12 @@ use super::folder::{Folder, Programs, write_launchers};
 use crate::apt::Suite;
 use crate::project::Project;
 
-/// Debian's stable suite: Prometheus 2.53 (when this was written).
+/// Debian's stable suite: Prometheus 2.53 and VictoriaMetrics 1.112 (when this was written).
 const SUITE: &str = "trixie";
-/// The programs, and the libraries that they load. Their other dependencies make Prometheus a system service with a web page.
-const PACKAGES: [&str; 3] = ["prometheus", "promtool", "libc6"];
+/// The programs, and the libraries that they load. Their other dependencies make system services of them, Prometheus with a web page.
+const PACKAGES: [&str; 5] = ["prometheus", "promtool", "victoria-metrics", "libzstd1", "libc6"];
 /// The programs. Their launchers have the same names.
-const PROGRAMS: [&str; 2] = ["prometheus", "promtool"];
+const PROGRAMS: [&str; 3] = ["prometheus", "promtool", "victoria-metrics"];
 
 /// The folder of the programs.
 pub struct Monitors {
@@ -32,7 +34,7 @@ impl Monitors {
 }
 
 impl Programs for Monitors {
-    const NAME: &str = "Prometheus";
+    const NAME: &str = "Prometheus and VictoriaMetrics";
 
     fn folder(&self) -> Folder<'_> {
         Folder {
