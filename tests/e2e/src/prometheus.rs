@@ -52,8 +52,8 @@ impl Prometheus {
         server
     }
 
-    /// Starts VictoriaMetrics with its files in that folder. It stores what others push to [`Self::otlp`], and answers the queries of
-    /// Prometheus. With `naming`, it makes names as Prometheus makes them of such metrics; otherwise it leaves names as they are.
+    /// Starts VictoriaMetrics with its files in that folder. It stores what others push to [`Self::otlp`], and answers the queries
+    /// of Prometheus. With `naming`, it makes names as Prometheus makes them of such metrics; otherwise it leaves names as they are.
     #[must_use]
     pub fn victoria(folder: &Path, naming: bool) -> Self {
         let mut command = Command::new(place::monitors().join("victoria-metrics"));

@@ -1,4 +1,5 @@
-//! `tracer serve --otlp`: what a real database receives is what `/metrics` shows, and a collector that does not work changes nothing.
+//! `tracer serve --otlp`: what a real database receives is what `/metrics` shows, and a collector that does not work changes
+//! nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -230,8 +231,8 @@ fn origin() -> Origin {
     }
 }
 
-/// Every metric, also those that a simulated GPU does not have, with labels of any text; in a database that makes names as Prometheus
-/// does, and in one that leaves names as they are.
+/// Every metric, also those that a simulated GPU does not have, with labels of any text; in a database that makes names as
+/// Prometheus does, and in one that leaves names as they are.
 #[test]
 fn every_metric_has_its_name_and_numbers_in_a_database() {
     let families = || -> Vec<Family> {

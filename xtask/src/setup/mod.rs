@@ -52,7 +52,8 @@ pub enum Part {
     Stable,
     /// Folders with AMD's unmodified runtimes, HSA and HIP, as each release of Debian ships them.
     Rootfs,
-    /// Prometheus and VictoriaMetrics, as Debian's stable release ships them, for the tests of what `tracer serve` exposes and pushes.
+    /// Prometheus and VictoriaMetrics, as Debian's stable release ships them, for the tests of what `tracer serve` exposes and
+    /// pushes.
     Monitors,
     /// Chromium without windows, as Debian's stable release ships it, for the test of the page of `tracer serve`.
     Browser,

@@ -15,7 +15,8 @@ use crate::project::Project;
 
 /// Debian's stable suite: Prometheus 2.53 and VictoriaMetrics 1.112 (when this was written).
 const SUITE: &str = "trixie";
-/// The programs, and the libraries that they load. Their other dependencies make system services of them, Prometheus with a web page.
+/// The programs, and the libraries that they load. Their other dependencies make system services of them, Prometheus with a web
+/// page.
 const PACKAGES: [&str; 5] = ["prometheus", "promtool", "victoria-metrics", "libzstd1", "libc6"];
 /// The programs. Their launchers have the same names.
 const PROGRAMS: [&str; 3] = ["prometheus", "promtool", "victoria-metrics"];
