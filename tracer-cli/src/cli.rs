@@ -7,6 +7,8 @@ mod event_log;
 mod export;
 mod import;
 mod live;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod path;
 mod query;
 mod record;
@@ -24,6 +26,8 @@ pub use event_log::{Log, LogFormat};
 pub use export::{Export, ExportFormat};
 pub use import::Import;
 pub use live::{Serve, Top};
+#[cfg(feature = "otlp")]
+pub use otlp::Otlp;
 pub use path::{Path, PathFormat, Place};
 pub use query::{Described, Query, QueryFormat};
 pub use record::Record;

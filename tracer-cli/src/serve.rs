@@ -1,5 +1,8 @@
 //! `tracer serve`: serves live values over HTTP while it watches a command, running processes or all processes.
 
+#[cfg(feature = "otlp")]
+mod push;
+
 use std::{future::Future, process::ExitCode};
 
 use anyhow::Context;
@@ -86,11 +89,17 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     let tls = tls.map(|(certificate, key)| Tls { certificate, key });
     let listen = Listen::new(options.listen, token, tls)?.with_hosts(options.host.clone());
     let server = Server::bind(listen.with_limits(limits()))?;
+    #[cfg(feature = "otlp")]
+    let target = push::target(&options.otlp)?;
     let ready = Ready::prepare(&options.capture, &options.command, Terminal::Shared, guardian)?;
     ready.announce();
     let board = Board::new(about(&ready.session.inventory()));
     board.advance(sys::monotonic_ns(), None);
     say!("serving    {} until {}", server.url(), until(options, &ready.subject));
+    #[cfg(feature = "otlp")]
+    let push = target
+        .map(|target| push::Push::start(&target, &board, &server))
+        .transpose()?;
     let feed = Feed {
         board: board.clone(),
         about: None,
@@ -119,6 +128,10 @@ async fn serve(options: &Serve, guardian: Option<Guardian>) -> anyhow::Result<Ex
     if options.stay && ended.is_some() {
         say!("ended      all traced processes have exited; the values stay until Ctrl-C");
         signals.next(None).await;
+    }
+    #[cfg(feature = "otlp")]
+    if let Some(push) = push {
+        push.finish().await?;
     }
     stop();
     answering.await.context("the server's task")??;

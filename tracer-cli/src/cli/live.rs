@@ -91,6 +91,9 @@ pub struct Serve {
     /// Keep serving after all traced processes have exited, until a signal arrives
     #[arg(long)]
     pub stay: bool,
+    #[cfg(feature = "otlp")]
+    #[command(flatten)]
+    pub otlp: super::otlp::Otlp,
     #[command(flatten)]
     pub capture: Capture,
     /// The command to run, with its arguments
