@@ -20,28 +20,7 @@ use thiserror::Error;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracer_core::foreign;
 
-use crate::target::{Target, TargetError};
-
-/// The limits on time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum time until a connection is there.
-    pub connect: Duration,
-    /// Maximum time of a whole push, which includes the connection and the answer.
-    pub push: Duration,
-    /// Maximum time of the last push.
-    pub last: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(3),
-            push: Duration::from_secs(10),
-            last: Duration::from_secs(3),
-        }
-    }
-}
+use crate::{error::TargetError, target::Target};
 
 /// Why a collector did not take a message.
 #[derive(Debug, Error)]

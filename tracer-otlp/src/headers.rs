@@ -12,7 +12,7 @@ use hyper::{
     header::{self, HeaderName, HeaderValue},
 };
 
-use crate::target::TargetError;
+use crate::error::TargetError;
 
 /// Headers of each request. They are secret: no message contains them.
 #[derive(Clone, Default)]

@@ -8,14 +8,17 @@
 
 mod client;
 mod ended;
+mod error;
 mod headers;
+mod limits;
 mod pusher;
 mod request;
 mod target;
 
-pub use client::Limits;
 pub use ended::Series;
+pub use error::TargetError;
 pub use headers::Headers;
+pub use limits::Limits;
 pub use pusher::{Counts, Pusher};
 pub use request::{Origin, Times, request};
-pub use target::{Target, TargetError};
+pub use target::Target;

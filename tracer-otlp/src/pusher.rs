@@ -17,8 +17,9 @@ use tracer_core::metrics::Family;
 use crate::{
     client::{Client, Failure, Taken},
     ended::Series,
+    error::TargetError,
     request::{Origin, Times, request},
-    target::{Target, TargetError},
+    target::Target,
 };
 
 /// What a pusher did. A message that the end interrupted does not count.

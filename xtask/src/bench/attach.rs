@@ -68,7 +68,7 @@ fn rounds(place: &Place<'_>, program: &mut Child, progress: &std::path::Path) ->
     for round in 0..ROUNDS {
         let trace = place.dir.join(format!("attach-{round}.trace"));
         let mut tracer = Command::new(place.programs.join("tracer"));
-        tracer.args(["record", "--as-root", "-p", &pid, "-o"]).arg(&trace);
+        tracer.args(["record", "-p", &pid, "-o"]).arg(&trace);
         tracer.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let began_ns = monotonic_ns();
         let mut tracer = tracer.spawn().context("cannot start tracer")?;
