@@ -1,10 +1,6 @@
 //! The traced processes: forks add to them, exits remove them.
 
-use aya_ebpf::{
-    Global,
-    macros::{raw_tracepoint, tracepoint},
-    programs::{RawTracePointContext, TracePointContext},
-};
+use aya_ebpf::{Global, macros::tracepoint, programs::TracePointContext};
 use tracer_common::record::{LossSource, task_op};
 
 use crate::{
@@ -25,10 +21,9 @@ static NEWTASK_PID: Global<u32> = Global::new(8);
 #[unsafe(no_mangle)]
 static NEWTASK_FLAGS: Global<u32> = Global::new(32);
 
-/// Whether sched:sched_process_exit has the argument `group_dead`. Where it is absent, the kernel attaches no program that reads it,
-/// and the verifier removes the branch, because this is constant.
+/// Offset of `group_dead` in sched:sched_process_exit; 0 on kernels without it.
 #[unsafe(no_mangle)]
-static EXIT_HAS_GROUP_DEAD: Global<u32> = Global::new(0);
+static EXIT_GROUP_DEAD: Global<u32> = Global::new(0);
 
 /// CLONE_THREAD of include/uapi/linux/sched.h.
 const CLONE_THREAD: u64 = 0x1_0000;
@@ -68,11 +63,8 @@ pub fn task_new(ctx: TracePointContext) -> u32 {
 }
 
 /// sched:sched_process_exec. The queues of the process's former program no longer exist.
-///
-/// This event and those of exits and signals are taken raw: the kernel removes a raw program at once. After the removal of any other
-/// it waits some 30 ms, one program after the other, and the end of a recording with it.
-#[raw_tracepoint]
-pub fn task_exec(ctx: RawTracePointContext) -> i32 {
+#[tracepoint]
+pub fn task_exec(ctx: TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
         let _ = TRACED.insert(current.tgid, generation(), 0);
         begin_epoch();
@@ -83,19 +75,20 @@ pub fn task_exec(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// sched:sched_process_exit, for every thread. Arguments: `struct task_struct *`, and since Linux 6.16 `group_dead`.
-#[raw_tracepoint]
-pub fn task_exit(ctx: RawTracePointContext) -> i32 {
+/// sched:sched_process_exit, for every thread.
+#[tracepoint]
+pub fn task_exit(ctx: TracePointContext) -> u32 {
     if let Some(current) = Current::traced() {
         ioctl::leave(current, None);
         first_use::thread_exits(current);
         api::leave(current);
-        let last = if EXIT_HAS_GROUP_DEAD.load() == 0 {
+        let offset = EXIT_GROUP_DEAD.load() as usize;
+        let last = if offset == 0 {
             // The best information on older kernels: the first thread usually exits last.
             current.tgid == current.tid
         } else {
-            // A `bool`: what is above its byte is not defined.
-            ctx.arg::<u64>(1) as u8 != 0
+            // SAFETY: the offset is that of the event's format file.
+            unsafe { ctx.read_at::<u8>(offset) }.unwrap_or(0) != 0
         };
         if last {
             diagnose!("process {} ended", current.tgid);

@@ -9,10 +9,11 @@ mod taken;
 use core::{ffi::c_void, ptr::addr_of_mut};
 
 use aya_ebpf::{
+    Global,
     helpers::{bpf_ktime_get_ns, generated::bpf_loop},
-    macros::{map, raw_tracepoint, tracepoint},
+    macros::{map, tracepoint},
     maps::LruHashMap,
-    programs::{RawTracePointContext, TracePointContext},
+    programs::TracePointContext,
 };
 use tracer_common::{
     kfd::create_queue,
@@ -22,7 +23,6 @@ use tracer_common::{
 
 use crate::{
     doorbell::{QUEUES, QueueKey},
-    kernel,
     maps::{Current, EVENTS, NO_WAKEUP, lose},
     signals, user,
 };
@@ -75,6 +75,14 @@ static MOST: LruHashMap<ProcessKey, u32> = LruHashMap::with_max_entries(4096, 0)
 
 /// KFD_MAX_NUM_OF_QUEUES_PER_PROCESS: the driver assigns the lowest free id below it.
 const MAX_IDS: u32 = 1024;
+
+/// Offset of `sig` in signal:signal_deliver; 0 if it is not known.
+#[unsafe(no_mangle)]
+static SIGNAL_NUMBER: Global<u32> = Global::new(0);
+
+/// Offset of `sa_handler` in signal:signal_deliver.
+#[unsafe(no_mangle)]
+static SIGNAL_HANDLER: Global<u32> = Global::new(0);
 
 /// Signals that do not terminate a process by themselves (signal(7)): CHLD, CONT, STOP, TSTP, TTIN, TTOU, URG, WINCH.
 const HARMLESS: u64 = 1 << 17 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 21 | 1 << 22 | 1 << 23 | 1 << 28;
@@ -150,17 +158,19 @@ pub fn progress_exit_twin(_ctx: TracePointContext) -> u32 {
 }
 
 /// signal:signal_deliver, in the thread that receives the signal. Each thread of a process that exits receives a SIGKILL.
-///
-/// Arguments: signal, `struct kernel_siginfo *`, `struct k_sigaction *`, which begins with the handler
-/// (include/linux/signal_types.h).
-#[raw_tracepoint]
-pub fn progress_signal(ctx: RawTracePointContext) -> i32 {
-    if Current::traced().is_none() {
+#[tracepoint]
+pub fn progress_signal(ctx: TracePointContext) -> u32 {
+    let (number, handler) = (SIGNAL_NUMBER.load() as usize, SIGNAL_HANDLER.load() as usize);
+    if number == 0 || Current::traced().is_none() {
         return 0;
     }
-    let number = ctx.arg::<u64>(0) as u32;
-    // SAFETY: any bytes are a valid number.
-    let handler = unsafe { kernel::at::<u64>(ctx.arg(2), 0) }.unwrap_or(1);
+    // SAFETY: the offsets are those of the event's format file.
+    let (number, handler) = unsafe {
+        (
+            ctx.read_at::<u32>(number).unwrap_or(0),
+            ctx.read_at::<u64>(handler).unwrap_or(1),
+        )
+    };
     // SIG_DFL is 0.
     if number == SIGKILL || (handler == 0 && HARMLESS >> (number & 63) & 1 == 0) {
         ending();

@@ -34,6 +34,11 @@ impl Series {
         Self(self.0.difference(&others.0).cloned().collect())
     }
 
+    /// Adds the series of `others`.
+    pub(crate) fn add(&mut self, others: &Self) {
+        self.0.extend(others.0.iter().cloned());
+    }
+
     /// Returns the labels of the series of a metric.
     pub(crate) fn of(&self, name: &str) -> impl Iterator<Item = &Labels> {
         let of_name = self.0.iter().filter(move |(of, _)| *of == name);

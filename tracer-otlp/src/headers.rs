@@ -1,18 +1,13 @@
 //! Headers that a collector demands, such as a token.
 
-use std::{
-    fmt,
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::{fmt, path::Path};
 
 use hyper::{
     HeaderMap,
     header::{self, HeaderName, HeaderValue},
 };
 
-use crate::error::TargetError;
+use crate::{error::TargetError, file};
 
 /// Headers of each request. They are secret: no message contains them.
 #[derive(Clone, Default)]
@@ -39,17 +34,17 @@ impl Headers {
     /// # Errors
     /// Returns an error if the file can't be read, or contains anything else. The error contains nothing of the file.
     pub fn read(path: &Path) -> Result<Self, TargetError> {
-        let file = path.display().to_string();
-        let text = match read(path) {
+        let name = path.display().to_string();
+        let text = match file::read(path, MOST) {
             Ok(text) => text,
-            Err(error) => return Err(TargetError::Unreadable { file, error }),
+            Err(error) => return Err(TargetError::Unreadable { file: name, error }),
         };
         let lines = text.lines().zip(1..);
         let lines = lines.map(|(text, line)| (text.trim(), line));
         let mut headers = HeaderMap::new();
         for (text, line) in lines.filter(|(text, _)| !text.is_empty() && !text.starts_with('#')) {
             let Some((name, value)) = parse(text) else {
-                return Err(TargetError::Header { file, line });
+                return Err(TargetError::Header { file: name, line });
             };
             headers.append(name, value);
         }
@@ -66,15 +61,6 @@ impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Headers(..)")
     }
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(MOST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(text)
 }
 
 fn parse(line: &str) -> Option<(HeaderName, HeaderValue)> {

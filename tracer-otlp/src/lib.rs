@@ -9,6 +9,7 @@
 mod client;
 mod ended;
 mod error;
+mod file;
 mod headers;
 mod limits;
 mod pusher;

@@ -169,6 +169,8 @@ impl<F: FnMut() -> Vec<Family>> Pushing<F> {
             now_ns: unix_ns().max(self.start_ns),
         };
         let message = request(&families, &self.known.without(&series), &self.origin, times);
+        // A collector may have taken a message whose answer did not arrive.
+        self.known.add(&series);
         match self.client.send(message.encode_to_vec(), limit).await {
             Ok(taken) => {
                 self.known = series;

@@ -8,7 +8,10 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-use crate::{error::TargetError, headers::Headers, limits::Limits};
+use crate::{error::TargetError, file, headers::Headers, limits::Limits};
+
+/// The maximum size of a file of certificates, in bytes: more than those of a system take.
+const MOST: u64 = 4 << 20;
 
 /// A collector, and how often it gets the metrics.
 #[derive(Clone, Debug)]
@@ -69,12 +72,12 @@ impl Target {
     /// # Errors
     /// Returns [`TargetError::Unreadable`] or [`TargetError::NoCertificate`].
     pub fn with_ca_file(self, path: &Path) -> Result<Self, TargetError> {
-        let pem = std::fs::read(path).map_err(|error| TargetError::Unreadable {
+        let pem = file::read(path, MOST).map_err(|error| TargetError::Unreadable {
             file: path.display().to_string(),
             error,
         })?;
         let mut roots = RootCertStore::empty();
-        let certificates = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok);
+        let certificates = CertificateDer::pem_slice_iter(pem.as_bytes()).filter_map(Result::ok);
         if roots.add_parsable_certificates(certificates).0 == 0 {
             return Err(TargetError::NoCertificate(path.to_owned()));
         }

@@ -135,7 +135,7 @@ fn privileged(project: &Project, runner: &Runner) -> Result<Command> {
         .args(PRIVILEGED.iter().flat_map(|package| ["--package", package]))
         .env(
             format!("CARGO_TARGET_{}_RUNNER", target_name()),
-            format!("sudo --preserve-env={variables},{LONG},{RESULTS},NEXTEST,RUST_BACKTRACE,TRACER_PAUSE_LIMIT"),
+            format!("sudo --preserve-env={variables},{LONG},{RESULTS},NEXTEST,RUST_BACKTRACE,TRACER_PAUSE_LIMIT,UPDATE_BASELINES"),
         );
     Ok(command)
 }

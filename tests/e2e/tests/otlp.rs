@@ -119,8 +119,11 @@ fn what_is_pushed_is_what_is_served() {
     let dispatches = database.number("sum(tracer_dispatches_total)");
     assert_eq!(dispatches, Some(truth.dispatches() as f64));
     // A source that is not watched is unknown, not 0.
-    assert_eq!(database.number("tracer_watched{what=\"kernel_rings\"}"), Some(0.0));
-    assert_eq!(database.number("sum(tracer_ring_jobs_total)"), None);
+    let watched = database
+        .number("tracer_watched{what=\"kernel_rings\"}")
+        .expect("a value");
+    let jobs = database.number("sum(tracer_ring_jobs_total)");
+    assert_eq!(jobs.is_some(), watched > 0.0, "{jobs:?}, watched {watched}");
     signal(server.pid(), libc::SIGINT);
     let ended = server.wait();
     let output = ended.said();
@@ -185,8 +188,8 @@ fn a_collector_that_does_not_work_changes_nothing() {
         let began = Instant::now();
         signal(server.pid(), libc::SIGINT);
         let ended = server.wait();
-        // The last push takes three seconds at most, and the server's own end two.
-        assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+        // The last push takes three seconds at most, and the server's own end two. One that waits for the collector never ends.
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
         let output = ended.said();
         let _ = ended.expect_success();
         assert_eq!(output.matches("does not take the metrics").count(), 1, "{output}");

@@ -2,12 +2,12 @@
 
 use aya::EbpfLoader;
 
-use super::{Prober, tracefs::Format};
+use super::{Prober, progress, tracefs::Format};
 use crate::{CaptureError, inventory::Probe};
 use tracer_core::family::Family;
 
-/// What the programs must know of the events, by this kernel's format files, with the programs' names for it.
-pub struct Layout([(&'static str, u32); 3]);
+/// The offsets of the fields that the programs read, by this kernel's format files, with the programs' names for them.
+pub struct Layout([(&'static str, u32); 5]);
 
 impl Layout {
     /// Reads the format files.
@@ -17,19 +17,23 @@ impl Layout {
     pub fn read() -> Result<Self, CaptureError> {
         let newtask = Format::read("task", "task_newtask")?;
         let [pid, flags] = [newtask.require("pid", 4)?, newtask.require("clone_flags", 8)?];
-        // Only newer kernels have this field. It is the event's second argument.
+        // Only newer kernels have this field.
         let group_dead = Format::read("sched", "sched_process_exit")?.offset("group_dead", 1);
+        // The programs examine no signal if these are 0.
+        let [number, handler] = progress::signal_fields().unwrap_or_default();
         Ok(Self([
             ("NEWTASK_PID", pid),
             ("NEWTASK_FLAGS", flags),
-            ("EXIT_HAS_GROUP_DEAD", u32::from(group_dead.is_some())),
+            ("EXIT_GROUP_DEAD", group_dead.unwrap_or(0)),
+            ("SIGNAL_NUMBER", number),
+            ("SIGNAL_HANDLER", handler),
         ]))
     }
 
     /// Passes the layout to the programs.
     pub fn apply<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
-        for (name, value) in &self.0 {
-            loader.override_global(name, value, true);
+        for (name, offset) in &self.0 {
+            loader.override_global(name, offset, true);
         }
     }
 }

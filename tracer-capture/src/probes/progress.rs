@@ -1,9 +1,16 @@
 //! Last samples of queues: the trace events at which a process exits. The last sample at DESTROY_QUEUE belongs to the `ioctl`
 //! family.
 
-use super::{Prober, second_programs};
+use super::{Prober, second_programs, tracefs::Format};
 use crate::inventory::Probe;
 use tracer_core::family::Family;
+
+/// Returns the offsets of the number and the handler of a signal in `signal:signal_deliver`; `None` if they are not known.
+#[must_use]
+pub fn signal_fields() -> Option<[u32; 2]> {
+    let format = Format::read("signal", "signal_deliver").ok()?;
+    Some([format.offset("sig", 4)?, format.offset("sa_handler", 8)?])
+}
 
 /// Attaches to the two ways in which processes exit.
 pub fn attach(prober: &mut Prober, second_programs: bool) -> Vec<Probe> {

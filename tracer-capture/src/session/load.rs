@@ -73,7 +73,9 @@ pub(super) fn load(
         .diagnostics
         .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
         .transpose()?;
-    let mut prober = Prober::load(ebpf, multi, |name| is_usual(name) || twins && second_programs::is(name))?;
+    let mut prober = Prober::load(ebpf, multi, |name| {
+        is_usual(name, options.api) || twins && second_programs::is(name)
+    })?;
     for probes in [
         ioctl::attach(&mut prober, twins),
         process::attach(&mut prober),
@@ -109,8 +111,9 @@ pub(super) fn load(
 
 /// Returns whether most recordings attach the program. Kernels differ in which events of rings they have, and the programs for the
 /// measurement of costs are not for recordings.
-fn is_usual(program: &str) -> bool {
+fn is_usual(program: &str, api: Api) -> bool {
     let seldom = ["cost", "empty"].contains(&program)
+        || api.is_none() && api::PROGRAMS.contains(&program)
         || ["ring_", "driver_"].iter().any(|start| program.starts_with(start))
         || second_programs::is(program);
     !seldom

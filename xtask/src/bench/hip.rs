@@ -4,18 +4,20 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::burst::Beside;
 use super::workload::{record, with_hip};
-use super::{Place, median, recording};
+use super::{Place, median, rate, recording};
 use crate::cmd;
 
 /// Rounds. In each the workload runs once in each way, and the smallest median counts.
 const ROUNDS: usize = 9;
 /// Launches of a run.
 const LAUNCHES: u32 = 4_000;
+/// A launch takes this much longer at least with a probe, ns. Less than that, and nothing was attached.
+const LEAST: f64 = 100.0;
 /// Launches of the recording whose size counts.
 const RECORDED: u32 = 100_000;
 
@@ -73,6 +75,9 @@ pub fn measure(place: &Place<'_>) -> Result<Launch> {
         }
     }
     eprintln!("    ns per launch: {launch:?}");
+    for (way, ns) in [("the empty program", launch.empty), ("record", launch.none)] {
+        ensure!(ns > launch.alone + LEAST, "{way} was not attached");
+    }
     Ok(launch)
 }
 
@@ -109,5 +114,11 @@ pub fn bytes_per_dispatch(place: &Place<'_>) -> Result<f64> {
     let mut command = with_hip::after(place, record(place, &trace, &["--api", "hip"]));
     command.args(["compute-only", "--pipelined", "--elements", "1", "-n"]);
     cmd::run(command.arg(RECORDED.to_string()))?;
+    // Rows that are missing would make the trace smaller.
+    let (rows, lost) = (rate::dispatches(place, &trace)?, rate::losses(&trace)?);
+    ensure!(
+        rows >= u64::from(RECORDED) && lost == 0,
+        "{rows} of {RECORDED} dispatches have a row, {lost} events were lost"
+    );
     Ok(recording::folder_bytes(Path::new(&trace))? as f64 / f64::from(RECORDED))
 }

@@ -10,8 +10,8 @@ use super::workload::record;
 use super::{Place, process};
 use crate::{cmd, simulated};
 
-/// Dispatches of each of the two programs, with a doorbell each.
-const DISPATCHES: u64 = 15_000_000;
+/// Dispatches of each of the two programs, with a doorbell each: at a million per second they last for longer than a minute.
+const DISPATCHES: u64 = 32_000_000;
 const PROGRAMS: u64 = 2;
 /// The shortest time of a run that counts, s.
 const LEAST: f64 = 60.0;
@@ -41,7 +41,7 @@ pub fn with_rows(place: &Place<'_>) -> Result<f64> {
 }
 
 /// Returns the number of dispatches that have a row.
-fn dispatches(place: &Place<'_>, trace: &Path) -> Result<u64> {
+pub fn dispatches(place: &Place<'_>, trace: &Path) -> Result<u64> {
     let mut query = Command::new(place.programs.join("tracer"));
     query.arg("query").arg(trace);
     query.args(["select count(*) as n from dispatches", "--format", "csv"]);
@@ -51,7 +51,7 @@ fn dispatches(place: &Place<'_>, trace: &Path) -> Result<u64> {
 }
 
 /// Returns the number of events that the trace counts as lost, of every kind.
-fn losses(trace: &Path) -> Result<u64> {
+pub fn losses(trace: &Path) -> Result<u64> {
     let manifest = fs::read(trace.join("manifest.json")).context("no manifest")?;
     let manifest: serde_json::Value = serde_json::from_slice(&manifest)?;
     let losses = manifest["losses"].as_object().context("a manifest without losses")?;
