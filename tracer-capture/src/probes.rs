@@ -204,8 +204,8 @@ pub struct LoadedProgram {
 }
 
 impl Prober {
-    /// Loads the wanted programs that `multi` does not have into the kernel, so that a refusal shows at the start. A program of a
-    /// trace event that was not wanted is loaded when it is attached.
+    /// Loads the wanted programs that `multi` does not have into the kernel, so that a refusal shows at the start. A program
+    /// that was not wanted is loaded when it is attached.
     ///
     /// # Errors
     /// Fails with [`CaptureError::Refused`] and the verifier's message.
@@ -475,6 +475,9 @@ impl Programs {
         let Some(Program::UProbe(p)) = self.ebpf.program_mut(program) else {
             return Err(CaptureError::Missing(program));
         };
+        if p.fd().is_err() {
+            p.load().map_err(|error| refused(program, &error))?;
+        }
         let link = p.attach(point, &*path.to_string_lossy(), UProbeScope::AllProcesses);
         kept(program, link.and_then(|id| p.take_link(id)))
     }

@@ -78,32 +78,37 @@ fn lines(text: &str) -> Vec<Line> {
     lines
 }
 
-/// Returns a line without what differs from run to run: each number and its unit of time is `N`, and each run of spaces one space. So is
-/// `not watched`: some machines have no DRM driver.
+/// Returns the length of the number at the start of a text, such as `1,400`, `0.5` or `0x7f00`.
+fn number_len(text: &str) -> usize {
+    let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    if let Some(hexadecimal) = text.strip_prefix("0x") {
+        return text.len() - hexadecimal.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
+    }
+    let mut len = digits(text);
+    while len > 0 && text[len..].starts_with(['.', ',']) && digits(&text[len + 1..]) > 0 {
+        len += 1 + digits(&text[len + 1..]);
+    }
+    len
+}
+
+/// Returns a line without what differs from run to run: each number but 0, with its unit of time, is `N`, and each run of spaces one
+/// space. `not watched` is 0: some machines have no DRM driver.
 fn shape(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in line.replace("not watched", "0").split_whitespace() {
-        let mut shaped = String::new();
-        let mut rest = word;
+        let (mut shaped, mut rest) = (String::new(), word);
         while let Some(c) = rest.chars().next() {
-            let is_number = |c: char| c.is_ascii_hexdigit() || c == 'x';
-            let number = match rest.strip_prefix("0x") {
-                Some(_) => rest.trim_start_matches(is_number),
-                None => rest.trim_start_matches(|c: char| c.is_ascii_digit()),
-            };
-            let is_inside =
-                shaped.ends_with('N') && (c == '.' || c == ',') && rest[1..].starts_with(|c: char| c.is_ascii_digit());
-            if number.len() < rest.len() {
-                if !shaped.ends_with('N') {
-                    shaped.push('N');
-                }
-                rest = number;
-            } else {
-                if !is_inside {
+            let (number, after) = rest.split_at(number_len(rest));
+            match number {
+                "" => {
                     shaped.push(c);
+                    rest = &rest[c.len_utf8()..];
+                    continue;
                 }
-                rest = &rest[c.len_utf8()..];
+                "0" => shaped.push('0'),
+                _ => shaped.push('N'),
             }
+            rest = after;
         }
         // A unit follows its number.
         let is_unit = ["ns", "us", "ms", "s"].contains(&word) && words.last().is_some_and(|last| last.ends_with('N'));
@@ -154,8 +159,9 @@ fn a_line_differs_only_by_its_numbers() {
         "dispatches N: doorbell N %"
     );
     assert_eq!(shape("P50  1.2 us  gfx1100"), shape("P50 714 ns gfx942"));
-    assert_eq!(shape("ring 0, [lib.so.1+0x4e5c4]"), "ring N, [lib.so.N+N]");
-    assert_ne!(shape("ring 0"), shape("rings 0"));
+    assert_eq!(shape("ring 0, [lib.so.1+0x4e5c4]"), "ring 0, [lib.so.N+N]");
+    assert_eq!(shape("ring 0"), shape("ring not watched"));
+    assert_ne!(shape("losses 0"), shape("losses 57"));
 }
 
 #[test]

@@ -109,11 +109,9 @@ pub(super) fn load(
     })
 }
 
-/// Returns whether most recordings attach the program. Kernels differ in which events of rings they have, and the programs for the
-/// measurement of costs are not for recordings.
+/// Returns whether most recordings attach the program. Kernels differ in which events of rings they have.
 fn is_usual(program: &str, api: Api) -> bool {
-    let seldom = ["cost", "empty"].contains(&program)
-        || api.is_none() && api::PROGRAMS.contains(&program)
+    let seldom = api.is_none() && api::PROGRAMS.contains(&program)
         || ["ring_", "driver_"].iter().any(|start| program.starts_with(start))
         || second_programs::is(program);
     !seldom

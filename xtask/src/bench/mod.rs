@@ -27,6 +27,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::build::{self, Profile};
+use crate::clients;
 use crate::cmd;
 use crate::project::Project;
 use crate::setup::{self, Part};
@@ -302,6 +303,9 @@ pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
         bail!("no figure has such a name; there are {names}");
     }
     setup::run(project, &Part::BENCH)?;
+    if wanted.iter().any(|one| one.name.starts_with("llama-bench")) {
+        clients::download_llama(project)?;
+    }
     let profile = if options.release {
         Profile::Release
     } else {

@@ -32,7 +32,6 @@ pub fn with_calls(place: &Place<'_>) -> Result<f64> {
 
 /// Runs all pairs.
 pub fn measure(place: &Place<'_>) -> Result<Speed> {
-    clients::download_llama(place.project)?;
     let (mut recorded, mut with_calls) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
         let alone = rate(&mut clients::llama(place.project, &place.programs, &arguments()))?;
