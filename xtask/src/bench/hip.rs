@@ -38,7 +38,7 @@ pub fn none_against_empty(place: &Place<'_>) -> Result<f64> {
     Ok((launch.none - launch.alone) / (launch.empty - launch.alone))
 }
 
-/// Returns the time that `--api stats` adds to a launch beyond `--api none`, ns.
+/// Returns the time that `--api hip,stats` adds to a launch beyond `--api none`, ns.
 pub fn stats_ns(place: &Place<'_>) -> Result<f64> {
     place.launch().map(|launch| launch.stats - launch.none)
 }
@@ -67,7 +67,7 @@ pub fn measure(place: &Place<'_>) -> Result<Launch> {
         launch.empty = launch.empty.min(empty?);
         for (least, api) in [
             (&mut launch.none, "none"),
-            (&mut launch.stats, "stats"),
+            (&mut launch.stats, "hip,stats"),
             (&mut launch.hip, "hip"),
         ] {
             let tracer = record(place, &place.dir.join("hip.trace"), &["--api", api]);

@@ -158,7 +158,7 @@ const BENCHMARKS: [Benchmark; 40] = [
         measure: hip::none_against_empty,
     },
     Benchmark {
-        name: "HIP launch: --api stats beyond none",
+        name: "HIP launch: --api hip,stats beyond none",
         unit: "ns",
         limit: Limit::AtMost(1000.0),
         measure: hip::stats_ns,

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::write_log::thin_older_half;
+
 /// Largest number of doorbells kept. With more doorbells between two samples, the log drops some of them. An age is then
 /// understated, never overstated.
 const MAX_KEPT: usize = 256;
@@ -19,11 +21,8 @@ impl PublishLog {
     /// Notes that a doorbell published everything below `end`.
     pub(super) fn publish(&mut self, time_ns: u64, end: u64) {
         if self.rung.len() >= MAX_KEPT {
-            let mut at = 0;
-            self.rung.retain(|_| {
-                at += 1;
-                at > MAX_KEPT / 2 || at % 2 == 0
-            });
+            // Of two, the younger one is kept.
+            thin_older_half(&mut self.rung, 1);
         }
         self.rung.push_back((time_ns, end));
     }

@@ -33,11 +33,7 @@ impl WriteLog {
 
     /// Drops every second observation of the older half. Indexes bounded by a dropped observation then have an earlier bound.
     fn thin(&mut self) {
-        let mut at = 0;
-        self.seen.retain(|_| {
-            at += 1;
-            at > MAX_SEEN / 2 || at % 2 == 1
-        });
+        thin_older_half(&mut self.seen, 0);
     }
 
     /// Returns the latest known time at which `index` was not reserved yet; `None` if there is no such observation.
@@ -48,6 +44,15 @@ impl WriteLog {
             .find(|(_, write_index)| *write_index <= index)
             .map(|(time_ns, _)| *time_ns)
     }
+}
+
+/// Drops every second element of the older half, and of each two keeps the first (0) or the second one (1).
+pub(super) fn thin_older_half<T: Copy>(log: &mut VecDeque<T>, kept: usize) {
+    let quarter = log.len() / 4;
+    for at in 0..quarter {
+        log[at] = log[2 * at + kept];
+    }
+    log.drain(quarter..2 * quarter);
 }
 
 #[cfg(test)]
@@ -64,6 +69,21 @@ mod tests {
         assert_eq!([0, 1, 2, 4, 5, 9].map(|index| log.unreserved_ns(index)), {
             [Some(20), Some(20), Some(30), Some(30), Some(40), Some(40)]
         });
+    }
+
+    #[test]
+    fn every_second_element_of_the_older_half_goes() {
+        for (kept, expected) in [(0, [0, 2, 4, 5, 6, 7]), (1, [1, 3, 4, 5, 6, 7])] {
+            let mut log: VecDeque<u32> = (0..8).collect();
+            // It may begin anywhere in its memory.
+            log.rotate_left(3);
+            log.rotate_right(3);
+            thin_older_half(&mut log, kept);
+            assert_eq!(log, expected);
+        }
+        let mut short = VecDeque::from([1, 2, 3]);
+        thin_older_half(&mut short, 1);
+        assert_eq!(short, [1, 2, 3]);
     }
 
     #[test]
