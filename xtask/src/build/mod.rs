@@ -80,6 +80,10 @@ pub fn lint(project: &Project) -> Result<()> {
     gpu::lint(project)?;
     let mut cargo = cargo::workspace(project);
     cargo.args(["clippy", "--workspace", "--all-targets"]);
+    cmd::run(cargo.envs(project.variables()).args(["--", "--deny", "warnings"]))?;
+    // Without what can be left out of the program.
+    let mut cargo = cargo::workspace(project);
+    cargo.args(["clippy", "--package", "tracer-cli", "--no-default-features"]);
     cmd::run(cargo.envs(project.variables()).args(["--", "--deny", "warnings"]))
 }
 
