@@ -368,20 +368,15 @@ impl Prober {
     pub fn tracepoint(&mut self, program: &'static str, family: Family, group: &str, event: &str) -> Probe {
         let mut step = None;
         let object = self.ebpf();
-        let link = match object.and_then(|programs| programs.ebpf.program_mut(program)) {
-            Some(Program::TracePoint(p)) => {
-                let loaded = if p.fd().is_err() { p.load() } else { Ok(()) };
-                let link = loaded.and_then(|()| p.attach(group, event));
-                kept(program, link.and_then(|id| p.take_link(id)))
-            }
-            Some(Program::RawTracePoint(p)) => {
+        let loaded = object.map_or(Err(CaptureError::Missing(program)), |programs| programs.loaded(program));
+        let link = loaded.and_then(|loaded| match loaded {
+            Program::TracePoint(p) => kept(program, p.attach(group, event).and_then(|id| p.take_link(id))),
+            Program::RawTracePoint(p) => {
                 step = Some(RAW.to_owned());
-                let loaded = if p.fd().is_err() { p.load() } else { Ok(()) };
-                let link = loaded.and_then(|()| p.attach(event));
-                kept(program, link.and_then(|id| p.take_link(id)))
+                kept(program, p.attach(event).and_then(|id| p.take_link(id)))
             }
             _ => Err(CaptureError::Missing(program)),
-        };
+        });
         let error = link
             .map(|link| self.push(Links::one(link)))
             .err()
@@ -406,13 +401,10 @@ impl Prober {
     /// # Errors
     /// Fails with [`CaptureError::Refused`] if the kernel can't probe the function.
     pub fn kprobe(&mut self, program: &'static str, function: &str) -> Result<(), CaptureError> {
-        let object = self.ebpf();
-        let Some(Program::KProbe(p)) = object.and_then(|programs| programs.ebpf.program_mut(program)) else {
+        let object = self.ebpf().ok_or(CaptureError::Missing(program))?;
+        let Program::KProbe(p) = object.loaded(program)? else {
             return Err(CaptureError::Missing(program));
         };
-        if p.fd().is_err() {
-            p.load().map_err(|error| refused(program, &error))?;
-        }
         let link = kept(program, p.attach(function, 0).and_then(|id| p.take_link(id)))?;
         self.push(Links::one(link));
         Ok(())
@@ -434,14 +426,13 @@ fn accepted((prober, programs): (Prober, Vec<LoadedProgram>)) -> Result<Prober, 
     Ok(prober)
 }
 
-/// Loads one program into the kernel.
+/// Loads one program into the kernel, unless it is one of a kprobe: kernels without kprobes have none of the functions either, so
+/// these programs are loaded when one is attached.
 fn load(name: &str, program: &mut Program) -> LoadedProgram {
-    let loaded = match program {
-        Program::UProbe(p) => p.load(),
-        Program::TracePoint(p) => p.load(),
-        Program::RawTracePoint(p) => p.load(),
-        // Kernels without kprobes have none of the functions either, so these programs are loaded when one is attached.
-        _ => Ok(()),
+    let loaded = if matches!(program, Program::KProbe(_)) {
+        Ok(())
+    } else {
+        into_kernel(program)
     };
     LoadedProgram {
         name: name.to_owned(),
@@ -450,7 +441,27 @@ fn load(name: &str, program: &mut Program) -> LoadedProgram {
     }
 }
 
+/// Loads a program of a kind that the object has.
+fn into_kernel(program: &mut Program) -> Result<(), ProgramError> {
+    match program {
+        Program::UProbe(p) => p.load(),
+        Program::TracePoint(p) => p.load(),
+        Program::RawTracePoint(p) => p.load(),
+        Program::KProbe(p) => p.load(),
+        _ => Ok(()),
+    }
+}
+
 impl Programs {
+    /// Returns a program of the object, after loading it unless that is done.
+    fn loaded(&mut self, program: &'static str) -> Result<&mut Program, CaptureError> {
+        let found = self.ebpf.program_mut(program).ok_or(CaptureError::Missing(program))?;
+        if found.fd().is_err() {
+            into_kernel(found).map_err(|error| refused(program, &error))?;
+        }
+        Ok(found)
+    }
+
     /// Attaches a program of a uprobe.
     fn site(
         &mut self,
@@ -472,12 +483,9 @@ impl Programs {
             location: UProbeAttachLocation::AbsoluteOffset(file_offset),
             cookie: Some(cookie),
         };
-        let Some(Program::UProbe(p)) = self.ebpf.program_mut(program) else {
+        let Program::UProbe(p) = self.loaded(program)? else {
             return Err(CaptureError::Missing(program));
         };
-        if p.fd().is_err() {
-            p.load().map_err(|error| refused(program, &error))?;
-        }
         let link = p.attach(point, &*path.to_string_lossy(), UProbeScope::AllProcesses);
         kept(program, link.and_then(|id| p.take_link(id)))
     }

@@ -6,8 +6,20 @@ use std::{
     path::Path,
 };
 
+use crate::error::TargetError;
+
 /// Reads at most so many bytes. A pipe will do: `--otlp-headers-file <(command)` keeps a token out of files.
-pub fn read(path: &Path, most: u64) -> io::Result<String> {
+///
+/// # Errors
+/// Returns [`TargetError::Unreadable`].
+pub fn read(path: &Path, most: u64) -> Result<String, TargetError> {
+    bounded(path, most).map_err(|error| TargetError::Unreadable {
+        file: path.display().to_string(),
+        error,
+    })
+}
+
+fn bounded(path: &Path, most: u64) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(most + 1).read_to_string(&mut text)?;
     if text.len() as u64 > most {
@@ -27,7 +39,7 @@ mod tests {
         std::fs::write(&file, "text").unwrap();
         assert_eq!(read(&file, 4).unwrap(), "text");
         for (path, most) in [(file.as_path(), 3), (Path::new("/dev/zero"), 4)] {
-            assert_eq!(read(path, most).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+            assert_eq!(bounded(path, most).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         }
     }
 }

@@ -34,17 +34,14 @@ impl Headers {
     /// # Errors
     /// Returns an error if the file can't be read, or contains anything else. The error contains nothing of the file.
     pub fn read(path: &Path) -> Result<Self, TargetError> {
-        let name = path.display().to_string();
-        let text = match file::read(path, MOST) {
-            Ok(text) => text,
-            Err(error) => return Err(TargetError::Unreadable { file: name, error }),
-        };
+        let text = file::read(path, MOST)?;
         let lines = text.lines().zip(1..);
         let lines = lines.map(|(text, line)| (text.trim(), line));
         let mut headers = HeaderMap::new();
         for (text, line) in lines.filter(|(text, _)| !text.is_empty() && !text.starts_with('#')) {
             let Some((name, value)) = parse(text) else {
-                return Err(TargetError::Header { file: name, line });
+                let file = path.display().to_string();
+                return Err(TargetError::Header { file, line });
             };
             headers.append(name, value);
         }

@@ -67,15 +67,12 @@ impl Target {
         Self { headers, ..self }
     }
 
-    /// Accepts only certificates that those in this file (PEM) signed, instead of those of the system.
+    /// Trusts the certificate authorities in this file (PEM) instead of those of the system.
     ///
     /// # Errors
     /// Returns [`TargetError::Unreadable`] or [`TargetError::NoCertificate`].
     pub fn with_ca_file(self, path: &Path) -> Result<Self, TargetError> {
-        let pem = file::read(path, MOST).map_err(|error| TargetError::Unreadable {
-            file: path.display().to_string(),
-            error,
-        })?;
+        let pem = file::read(path, MOST)?;
         let mut roots = RootCertStore::empty();
         let certificates = CertificateDer::pem_slice_iter(pem.as_bytes()).filter_map(Result::ok);
         if roots.add_parsable_certificates(certificates).0 == 0 {

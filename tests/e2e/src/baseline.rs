@@ -18,7 +18,7 @@ fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("baselines.json")
 }
 
-/// Compares numbers with those of the same names in a section of the file; prints each. Returns whether the file has the section.
+/// Compares numbers with a section of the file, by their names, and prints each. Returns whether the file has the section.
 ///
 /// With `UPDATE_BASELINES=1` in the environment, it writes them instead.
 ///

@@ -118,8 +118,10 @@ fn is_usual(program: &str, api: Api) -> bool {
 }
 
 /// The programs of uprobes; the first one is small.
-const UPROBES: [&str; 9] = [
+const UPROBES: [&str; 11] = [
     "hsa_queue_enter",
+    "api_enter",
+    "api_return",
     "code_object",
     "doorbell",
     "doorbell_by_signal",
@@ -132,8 +134,7 @@ const UPROBES: [&str; 9] = [
 
 /// Loads the programs of uprobes for links; loads none on kernels that do not have such links.
 fn multi(ebpf: &Ebpf, object: Object, api: Api) -> Multi {
-    let of_calls = if api.is_none() { [].as_slice() } else { &api::PROGRAMS };
-    let programs = [UPROBES.as_slice(), of_calls].concat();
+    let programs: Vec<_> = UPROBES.into_iter().filter(|name| is_usual(name, api)).collect();
     let loaded = object
         .bytes()
         .map_err(io::Error::other)

@@ -21,7 +21,7 @@ pub struct Otlp {
     /// Put a token into it, because other users can read arguments. Empty lines and lines that start with # do not count.
     #[arg(long, value_name = "FILE", requires = "otlp")]
     pub otlp_headers_file: Option<PathBuf>,
-    /// Accept only certificates that those in this file (PEM) signed, instead of those of the system
+    /// Trust the certificate authorities in this file (PEM) instead of those of the system
     #[arg(long, value_name = "FILE", requires = "otlp")]
     pub otlp_ca_file: Option<PathBuf>,
 }

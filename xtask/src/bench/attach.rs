@@ -1,6 +1,7 @@
 //! How long attaching to a running program takes, and detaching from it.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,8 +10,9 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::ends::monotonic_ns;
+use super::workload::queried;
 use super::{Place, median};
-use crate::{cmd, simulated};
+use crate::simulated;
 
 /// Rounds. The median counts.
 const ROUNDS: usize = 9;
@@ -55,7 +57,7 @@ pub fn measure(place: &Place<'_>) -> Result<Attach> {
     Ok(attach)
 }
 
-fn rounds(place: &Place<'_>, program: &mut Child, progress: &std::path::Path) -> Result<Attach> {
+fn rounds(place: &Place<'_>, program: &mut Child, progress: &Path) -> Result<Attach> {
     let begin = Instant::now();
     while !progress.exists() {
         if program.try_wait()?.is_some() || begin.elapsed() > PATIENCE {
@@ -78,12 +80,7 @@ fn rounds(place: &Place<'_>, program: &mut Child, progress: &std::path::Path) ->
         kill_process(Pid::from_child(&tracer), Signal::INT).context("cannot interrupt tracer")?;
         tracer.wait()?;
         detach.push(asked.elapsed().as_secs_f64() * 1e3);
-        let mut query = Command::new(place.programs.join("tracer"));
-        query.arg("query").arg(&trace);
-        query.args(["select min(time_ns) as first from doorbells", "--format", "csv"]);
-        let printed = cmd::read(&mut query)?;
-        let time = printed.lines().nth(1).and_then(|line| line.parse::<f64>().ok());
-        let time = time.with_context(|| format!("the trace has no doorbell: {printed}"))?;
+        let time: f64 = queried(place, &trace, "select min(time_ns) as first from doorbells")?;
         first.push((time - began_ns) / 1e6);
     }
     Ok(Attach {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Place;
-use super::workload::{before_dispatcher, burst, record};
+use super::workload::{all_attached, before_dispatcher, burst, record};
 use crate::setup::Rootfs;
 use crate::{cmd, simulated};
 
@@ -18,9 +18,6 @@ use crate::{cmd, simulated};
 const ROUNDS: usize = 9;
 /// Dispatches of a run, with a doorbell each: fewer than the ring has packets, so that the program waits for no room.
 const DISPATCHES: u32 = 16_000;
-/// The time of a submission, from the reservation of a packet to the return from its doorbell, is this much longer at least with a
-/// probe, ns. Less than that, and nothing was attached.
-const LEAST: f64 = 100.0;
 /// The time in which a program that runs beside the workload must be ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -86,15 +83,16 @@ pub fn measure(place: &Place<'_>) -> Result<Burst> {
         burst.perf = burst.perf.min(by_perf(place, &library)?);
     }
     eprintln!("    ns per dispatch: {burst:?}");
-    for (way, ns) in [
-        ("the empty program", burst.empty),
-        ("record", burst.record),
-        ("record --detail full", burst.full),
-        ("bpftrace", burst.bpftrace),
-        ("perf", burst.perf),
-    ] {
-        ensure!(ns > burst.alone + LEAST, "{way} was not attached");
-    }
+    all_attached(
+        burst.alone,
+        [
+            ("the empty program", burst.empty),
+            ("record", burst.record),
+            ("record --detail full", burst.full),
+            ("bpftrace", burst.bpftrace),
+            ("perf", burst.perf),
+        ],
+    )?;
     Ok(burst)
 }
 

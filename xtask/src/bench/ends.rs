@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::mappings::recorded;
-use super::{Place, median, number};
+use super::{Place, RUNTIME, median, number};
 use crate::setup::Rootfs;
 
 /// Rounds. The median counts.
@@ -50,15 +50,10 @@ fn milliseconds(place: &Place<'_>, options: &[&str]) -> Result<f64> {
 
 /// Copies the runtime library; each copy is a library of its own.
 fn copy(place: &Place<'_>, number: usize) -> Result<PathBuf> {
-    let from = runtime(place);
+    let from = Rootfs::stable(place.project).dir().join(RUNTIME);
     let to = place.dir.join(format!("libhsa-runtime64.{number}.so"));
     fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(to)
-}
-
-fn runtime(place: &Place<'_>) -> PathBuf {
-    let root = Rootfs::stable(place.project);
-    root.dir().join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1")
 }
 
 fn end_ns(place: &Place<'_>, trace: &str, options: &[&str], files: &[impl AsRef<Path>]) -> Result<f64> {

@@ -1,14 +1,13 @@
 //! The cost of recording for a program that uses HIP: its launches, and the room on disk.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::burst::Beside;
-use super::workload::{record, with_hip};
+use super::workload::{all_attached, record, with_hip};
 use super::{Place, median, rate, recording};
 use crate::cmd;
 
@@ -16,8 +15,6 @@ use crate::cmd;
 const ROUNDS: usize = 9;
 /// Launches of a run.
 const LAUNCHES: u32 = 4_000;
-/// A launch takes this much longer at least with a probe, ns. Less than that, and nothing was attached.
-const LEAST: f64 = 100.0;
 /// Launches of the recording whose size counts.
 const RECORDED: u32 = 100_000;
 
@@ -75,9 +72,10 @@ pub fn measure(place: &Place<'_>) -> Result<Launch> {
         }
     }
     eprintln!("    ns per launch: {launch:?}");
-    for (way, ns) in [("the empty program", launch.empty), ("record", launch.none)] {
-        ensure!(ns > launch.alone + LEAST, "{way} was not attached");
-    }
+    all_attached(
+        launch.alone,
+        [("the empty program", launch.empty), ("record", launch.none)],
+    )?;
     Ok(launch)
 }
 
@@ -120,5 +118,5 @@ pub fn bytes_per_dispatch(place: &Place<'_>) -> Result<f64> {
         rows >= u64::from(RECORDED) && lost == 0,
         "{rows} of {RECORDED} dispatches have a row, {lost} events were lost"
     );
-    Ok(recording::folder_bytes(Path::new(&trace))? as f64 / f64::from(RECORDED))
+    Ok(recording::folder_bytes(&trace)? as f64 / f64::from(RECORDED))
 }

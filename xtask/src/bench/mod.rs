@@ -344,6 +344,9 @@ pub fn run(project: &Project, options: &Bench) -> Result<ExitCode> {
     Ok(exit_code(&rows))
 }
 
+/// The runtime library in a folder of Debian's.
+const RUNTIME: &str = "usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1";
+
 /// The folders of a measurement, and what was measured for several figures.
 struct Place<'a> {
     project: &'a Project,
@@ -363,7 +366,7 @@ impl Place<'_> {
     /// Returns the runtime library of a folder of Debian's, and the file offset of the probe that `record` puts into its doorbell
     /// function.
     fn doorbell_site(&self, root: &Path) -> Result<(PathBuf, u64)> {
-        let library = root.join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
+        let library = root.join(RUNTIME);
         let library = std::fs::canonicalize(&library).with_context(|| format!("cannot find {}", library.display()))?;
         let mut doctor = Command::new(self.programs.join("tracer"));
         let output = doctor.args(["doctor", "--json", "--library"]).arg(&library).output();

@@ -4,14 +4,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::workload::record;
+use super::workload::{record, starts};
 use super::{Place, median};
 use crate::{clients, cmd};
 
 /// Pairs. The median of the ratios counts.
 const PAIRS: usize = 9;
 /// The tokens that one run generates, and how often it does.
-const ARGUMENTS: [&str; 9] = ["-p", "0", "-n", "64", "-r", "3", "-ngl", "99", "-o"];
+const ARGUMENTS: [&str; 10] = ["-p", "0", "-n", "64", "-r", "3", "-ngl", "99", "-o", "json"];
 
 /// The rates of recorded runs, as ratios to runs alone.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub fn with_calls(place: &Place<'_>) -> Result<f64> {
 pub fn measure(place: &Place<'_>) -> Result<Speed> {
     let (mut recorded, mut with_calls) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
-        let alone = rate(&mut clients::llama(place.project, &place.programs, &arguments()))?;
+        let alone = rate(&mut alone(place))?;
         let usual = rate(&mut under(place, "none"))?;
         let calls = rate(&mut under(place, "hip"))?;
         eprintln!("    {alone:.1} tokens/s alone, {usual:.1} recorded, {calls:.1} with calls");
@@ -47,19 +47,13 @@ pub fn measure(place: &Place<'_>) -> Result<Speed> {
     })
 }
 
-fn arguments() -> Vec<&'static str> {
-    ARGUMENTS.into_iter().chain(["json"]).collect()
+fn alone(place: &Place<'_>) -> Command {
+    clients::llama(place.project, &place.programs, &ARGUMENTS)
 }
 
 fn under(place: &Place<'_>, api: &str) -> Command {
-    let program = clients::llama(place.project, &place.programs, &arguments());
     let mut command = record(place, &place.dir.join("llama.trace"), &["--api", api]);
-    command.arg(program.get_program()).args(program.get_args());
-    for (name, value) in program.get_envs() {
-        if let Some(value) = value {
-            command.env(name, value);
-        }
-    }
+    starts(&mut command, &alone(place));
     command
 }
 

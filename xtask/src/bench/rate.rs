@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::workload::record;
+use super::workload::{queried, record};
 use super::{Place, process};
 use crate::{cmd, simulated};
 
@@ -42,12 +41,7 @@ pub fn with_rows(place: &Place<'_>) -> Result<f64> {
 
 /// Returns the number of dispatches that have a row.
 pub fn dispatches(place: &Place<'_>, trace: &Path) -> Result<u64> {
-    let mut query = Command::new(place.programs.join("tracer"));
-    query.arg("query").arg(trace);
-    query.args(["select count(*) as n from dispatches", "--format", "csv"]);
-    let printed = cmd::read(&mut query)?;
-    let number = printed.lines().nth(1).and_then(|line| line.parse().ok());
-    number.with_context(|| format!("no number: {printed}"))
+    queried(place, trace, "select count(*) as n from dispatches")
 }
 
 /// Returns the number of events that the trace counts as lost, of every kind.

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::str::FromStr;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::Place;
 use crate::{cmd, simulated};
@@ -18,10 +19,40 @@ pub fn record(place: &Place<'_>, trace: &Path, options: &[&str]) -> Command {
 
 /// Appends the dispatcher's command, without a workload, to a command that starts it.
 pub fn before_dispatcher(place: &Place<'_>, mut command: Command) -> Command {
-    let program = simulated::dispatcher(place.project, &place.programs);
-    command.arg(program.get_program()).args(program.get_args());
+    starts(&mut command, &simulated::dispatcher(place.project, &place.programs));
     command
 }
+
+/// Appends a program with its arguments, and sets its environment.
+pub fn starts(command: &mut Command, program: &Command) {
+    command.arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+}
+
+/// Returns the number that a query of one value prints.
+pub fn queried<T: FromStr>(place: &Place<'_>, trace: &Path, query: &str) -> Result<T> {
+    let mut tracer = Command::new(place.programs.join("tracer"));
+    tracer.arg("query").arg(trace).args([query, "--format", "csv"]);
+    let printed = cmd::read(&mut tracer)?;
+    let number = printed.lines().nth(1).and_then(|line| line.parse().ok());
+    number.with_context(|| format!("{query}: no number: {printed}"))
+}
+
+/// Checks that what runs with a probe takes longer than alone, by the least time of a probe, ns. Otherwise nothing was attached.
+pub fn all_attached<const N: usize>(alone_ns: f64, ways: [(&str, f64); N]) -> Result<()> {
+    for (way, ns) in ways {
+        ensure!(ns > alone_ns + LEAST, "{way} was not attached");
+    }
+    Ok(())
+}
+
+/// A submission, from the reservation of a packet to the return from its doorbell, takes this much longer at least with a probe, ns.
+const LEAST: f64 = 100.0;
 
 /// Runs a dispatcher's command with the workload `burst`, and returns the dispatcher's own report.
 pub fn burst(place: &Place<'_>, mut command: Command, dispatches: u32) -> Result<serde_json::Value> {
@@ -55,8 +86,7 @@ pub mod with_hip {
 
     /// Appends the same to a command that starts it.
     pub fn after(place: &Place<'_>, mut command: Command) -> Command {
-        let program = alone(place);
-        command.arg(program.get_program()).args(program.get_args());
+        super::starts(&mut command, &alone(place));
         command
     }
 }
