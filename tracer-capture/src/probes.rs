@@ -15,6 +15,7 @@ pub(crate) mod parallel;
 pub mod process;
 pub mod progress;
 pub mod proxy;
+pub mod raw_programs;
 pub mod reserve;
 pub mod ring;
 pub mod sdma;
@@ -394,6 +395,21 @@ impl Prober {
             error,
             ..Probe::default()
         }
+    }
+
+    /// Attaches `[entry, return]` to kernel functions, by one link each.
+    ///
+    /// # Errors
+    /// Fails with the kernel's error; nothing is attached then.
+    pub fn kernel_functions(&mut self, [enter, leave]: [&'static str; 2], addresses: &[u64]) -> io::Result<()> {
+        let Some(Programs { multi, .. }) = self.ebpf() else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        // The return is attached first: an entry without its return would wait for one forever.
+        let returns = multi.attach_to_kernel(leave, addresses)?;
+        let entries = multi.attach_to_kernel(enter, addresses)?;
+        self.push(Links::one(Box::new([entries, returns])));
+        Ok(())
     }
 
     /// Attaches to the entry or the return of a kernel function, depending on the program.

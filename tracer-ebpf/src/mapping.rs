@@ -5,11 +5,17 @@
 //! used the KFD yet has no queue: it is paused at its first KFD ioctl (`first_use.rs`), and not for its mappings before that,
 //! unless its API calls are traced too.
 
+use core::mem::offset_of;
+
 use aya_ebpf::{
     EbpfContext, Global,
-    helpers::{bpf_get_current_task, generated::bpf_get_attach_cookie},
+    bindings::pt_regs,
+    helpers::{
+        bpf_get_current_task, bpf_get_current_task_btf,
+        generated::{bpf_get_attach_cookie, bpf_task_pt_regs},
+    },
     macros::{map, tracepoint, uprobe},
-    maps::{Array, HashMap},
+    maps::Array,
     programs::{ProbeContext, TracePointContext},
 };
 use tracer_common::{
@@ -31,50 +37,14 @@ static EAGER: Global<u8> = Global::new(0);
 
 /// PROT_EXEC of include/uapi/asm-generic/mman-common.h.
 const PROT_EXEC: u64 = 4;
-/// mmap on x86-64.
+/// mmap on x86-64, and where the kernel keeps its third and fifth argument.
 const NR_MMAP: u32 = 9;
-
-/// Executable file mappings in progress, one per thread.
-#[map]
-static MAPPING: HashMap<u64, FileKey> = HashMap::with_max_entries(16 << 10, 0);
+const RDX: u32 = offset_of!(pt_regs, rdx) as u32;
+const R8: u32 = offset_of!(pt_regs, r8) as u32;
 
 /// Files that user space has examined: a hash table that user space writes and the programs read.
 #[map]
 static KNOWN: Array<[u64; KNOWN_WORDS]> = Array::with_max_entries(KNOWN_SLOTS, MMAPABLE);
-
-#[tracepoint]
-pub fn mmap_enter(ctx: TracePointContext) -> u32 {
-    enter(&ctx)
-}
-
-/// A twin, as for ioctls.
-#[tracepoint]
-pub fn mmap_enter_twin(ctx: TracePointContext) -> u32 {
-    enter(&ctx)
-}
-
-#[inline(always)]
-fn enter(ctx: &TracePointContext) -> u32 {
-    // SAFETY: syscalls:sys_enter_mmap has (addr, len, prot, flags, fd, off), 8 bytes each.
-    let (prot, fd) = unsafe {
-        (
-            ctx.read_at::<u64>(SYSCALL_ARGS + 16),
-            ctx.read_at::<u64>(SYSCALL_ARGS + 32),
-        )
-    };
-    if let (Ok(prot), Ok(fd)) = (prot, fd)
-        && prot & PROT_EXEC != 0
-        && fd as i32 >= 0
-        && let Some(current) = Current::traced()
-        && (EAGER.load() != 0 || first_use::is_user(current))
-    {
-        let file = file(fd as u32).unwrap_or_default();
-        if !is_known(file) && MAPPING.insert(current.key(), file, 0).is_err() {
-            lose(LossSource::HoldRing, 1);
-        }
-    }
-    0
-}
 
 /// Returns the file behind a descriptor of the current process.
 #[inline(always)]
@@ -133,27 +103,38 @@ pub fn mmap_exit_twin(ctx: TracePointContext) -> u32 {
     exit(&ctx)
 }
 
+/// The arguments are those in the thread's registers, which the kernel keeps for the return to the program. So the entry needs no
+/// program: removing one costs a recording's end some 60 ms. If another thread meanwhile closed the descriptor, the file is unknown,
+/// and examined; the entry could not be sure of the file either.
 #[inline(always)]
 fn exit(ctx: &TracePointContext) -> u32 {
-    if let Some(current) = Current::traced() {
-        let key = current.key();
-        // SAFETY: an entry is plain words, which only this thread changes.
-        let Some(&file) = (unsafe { MAPPING.get(key) }) else {
-            return 0;
+    let Some(current) = Current::traced() else { return 0 };
+    // SAFETY: helpers without preconditions. Any bytes are valid words.
+    let arguments = unsafe {
+        let registers = bpf_task_pt_regs(bpf_get_current_task_btf()) as u64;
+        (at::<u64>(registers, RDX), at::<u64>(registers, R8))
+    };
+    let (Some(prot), Some(fd)) = arguments else {
+        lose(LossSource::HoldRing, 1);
+        return 0;
+    };
+    if prot & PROT_EXEC == 0 || (fd as i32) < 0 || (EAGER.load() == 0 && !first_use::is_user(current)) {
+        return 0;
+    }
+    // SAFETY: syscalls:sys_exit_mmap has the result at this offset.
+    let address = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) }.unwrap_or(-1);
+    // Errors are -4095..=-1.
+    if (-4095..0).contains(&address) {
+        return 0;
+    }
+    let file = file(fd as u32).unwrap_or_default();
+    if !is_known(file) {
+        let wanted = Pause {
+            address: address as u64,
+            file,
+            ..Pause::at_syscall(hold_reason::MAPPED, NR_MMAP)
         };
-        if MAPPING.remove(key).is_ok() {
-            // SAFETY: syscalls:sys_exit_mmap has the result at this offset.
-            let address = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) }.unwrap_or(-1);
-            // Errors are -4095..=-1.
-            if !(-4095..0).contains(&address) {
-                let wanted = Pause {
-                    address: address as u64,
-                    file,
-                    ..Pause::at_syscall(hold_reason::MAPPED, NR_MMAP)
-                };
-                pause::pause(current, wanted);
-            }
-        }
+        pause::pause(current, wanted);
     }
     0
 }

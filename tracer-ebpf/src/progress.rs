@@ -11,9 +11,9 @@ use core::{ffi::c_void, ptr::addr_of_mut};
 use aya_ebpf::{
     Global,
     helpers::{bpf_ktime_get_ns, generated::bpf_loop},
-    macros::{map, tracepoint},
+    macros::{map, raw_tracepoint, tracepoint},
     maps::LruHashMap,
-    programs::TracePointContext,
+    programs::{RawTracePointContext, TracePointContext},
 };
 use tracer_common::{
     kfd::create_queue,
@@ -23,6 +23,7 @@ use tracer_common::{
 
 use crate::{
     doorbell::{QUEUES, QueueKey},
+    kernel,
     maps::{Current, EVENTS, NO_WAKEUP, lose},
     signals, user,
 };
@@ -146,6 +147,8 @@ pub fn destroyed(current: Current, queue_id: u32) {
     let _ = PLACES.remove(current.queue(queue_id));
 }
 
+/// syscalls:sys_enter_exit_group. Kernels whose exits come while the process's memory is still there need neither this event nor
+/// signals (`process.rs`).
 #[tracepoint]
 pub fn progress_exit(_ctx: TracePointContext) -> u32 {
     ending()
@@ -165,22 +168,34 @@ pub fn progress_signal(ctx: TracePointContext) -> u32 {
         return 0;
     }
     // SAFETY: the offsets are those of the event's format file.
-    let (number, handler) = unsafe {
-        (
-            ctx.read_at::<u32>(number).unwrap_or(0),
-            ctx.read_at::<u64>(handler).unwrap_or(1),
-        )
-    };
-    // SIG_DFL is 0.
-    if number == SIGKILL || (handler == 0 && HARMLESS >> (number & 63) & 1 == 0) {
-        ending();
+    let (number, handler) = unsafe { (ctx.read_at::<u32>(number), ctx.read_at::<u64>(handler)) };
+    delivered(number.unwrap_or(0), handler.unwrap_or(1));
+    0
+}
+
+/// The same, of the event's arguments: signal, `struct kernel_siginfo *`, `struct k_sigaction *`, which begins with the handler
+/// (include/linux/signal_types.h).
+#[raw_tracepoint]
+pub fn progress_signal_raw(ctx: RawTracePointContext) -> i32 {
+    if Current::traced().is_some() {
+        // SAFETY: any bytes are a valid address.
+        let handler = unsafe { kernel::at::<u64>(ctx.arg(2), 0) };
+        delivered(ctx.arg::<u64>(0) as u32, handler.unwrap_or(1));
     }
     0
 }
 
+#[inline(always)]
+fn delivered(number: u32, handler: u64) {
+    // SIG_DFL is 0.
+    if number == SIGKILL || (handler == 0 && HARMLESS >> (number & 63) & 1 == 0) {
+        ending();
+    }
+}
+
 /// Samples every queue of the process.
 #[inline(always)]
-fn ending() -> u32 {
+pub fn ending() -> u32 {
     if let Some(mut current) = Current::traced() {
         // SAFETY: an entry is one word, and each of its states is valid.
         let most = unsafe { MOST.get(current.process()) }.copied().unwrap_or(0);

@@ -109,13 +109,12 @@ fn load_all(what: &str, object: Object, api: Api, system: u32) {
         "ioctl_enter_twin",
         "ioctl_exit",
         "ioctl_exit_twin",
-        "mmap_enter",
-        "mmap_enter_twin",
         "mmap_exit",
         "mmap_exit_twin",
         "progress_exit",
         "progress_exit_twin",
         "progress_signal",
+        "progress_signal_raw",
         "reserve",
         "ring_done",
         "ring_done_raw",
@@ -127,8 +126,11 @@ fn load_all(what: &str, object: Object, api: Api, system: u32) {
         "sdma_doorbell",
         "stop_sent",
         "task_exec",
+        "task_exec_raw",
         "task_exit",
+        "task_exit_raw",
         "task_new",
+        "task_new_raw",
     ];
     assert_eq!(names, expected);
 }

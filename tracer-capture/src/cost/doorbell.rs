@@ -129,7 +129,7 @@ impl Programs {
         let multi = Object::Plain
             .bytes()
             .ok()
-            .and_then(|object| Multi::load(object, &ebpf, &PROGRAMS).ok());
+            .and_then(|object| Multi::load(object, &ebpf, &PROGRAMS, &[]).ok());
         let mut prober = Prober::load(ebpf, multi.unwrap_or_default(), |name| PROGRAMS.contains(&name))?;
         let mut traced: HashMap<MapData, u32, u32> = prober.take_map("TRACED")?;
         let inserted = traced.insert(std::process::id(), GENERATION, 0);

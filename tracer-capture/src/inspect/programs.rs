@@ -13,9 +13,12 @@ use crate::{
     api_choice::Api,
     cost::Hits,
     kernel::{btf::Btf, ebpf_object::Object, kallsyms::Kallsyms},
-    probes::{LoadedProgram, Prober, driver, driver_event, ioctl, mapping, multi::Multi, process, ring},
+    probes::{
+        LoadedProgram, Prober, driver, driver_event, ioctl, mapping, multi::Multi, process, raw_programs::Raw, ring,
+    },
     session::{self, Loading},
 };
+use tracer_common::pause::TaskLayout;
 use tracer_core::family::Family;
 
 /// What the kernel accepts.
@@ -117,7 +120,7 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
         loading.open(EbpfLoader::new())
     });
     let (programs, loaded) = match opened {
-        Ok(ebpf) => attach(ebpf, plan.as_ref().ok(), &driver_events),
+        Ok(ebpf) => attach(ebpf, plan.as_ref().ok(), &driver_events, &tasks.0),
         Err(error) => (failed(&error), None),
     };
     (programs, events, loaded)
@@ -144,13 +147,16 @@ fn attach(
     mut ebpf: Ebpf,
     rings: Option<&ring::Plan>,
     driver_events: &driver_event::Plan,
+    tasks: &TaskLayout,
 ) -> (Programs, Option<Loaded>) {
     let hits = ebpf.take_map("COST_HITS");
     let hits = hits.and_then(|map| Hits::try_from(map).ok());
     let (mut prober, loaded) = Prober::load_each(ebpf, Multi::default());
     // Also attaches the programs that only some kernels need.
     let mut probes = ioctl::attach(&mut prober, true);
-    probes.extend(process::attach(&mut prober));
+    for preemptible in [false, true] {
+        probes.extend(process::attach(&mut prober, Raw::new(preemptible, tasks)));
+    }
     probes.extend(mapping::attach(&mut prober, true));
     probes.extend(rings.map(|plan| plan.attach(&mut prober)).unwrap_or_default());
     probes.extend(driver_events.attach(&mut prober));

@@ -46,6 +46,9 @@ pub const FUNCTIONS: [&str; 23] = [
     "amdgpu_userq_ioctl",
 ];
 
+/// The programs at the entry and the return of each function.
+pub const PROGRAMS: [&str; 2] = ["driver_enter", "driver_return"];
+
 /// The names of probed functions by their addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
@@ -95,22 +98,30 @@ pub fn attach(
         .as_ref()
         .map(|(btf, _)| arguments::plans(btf, &names))
         .unwrap_or_default();
+    let found: Vec<(&str, &[Symbol])> = FUNCTIONS.iter().flat_map(|pattern| symbols.matching(pattern)).collect();
+    // Whatever is attached finds its plan.
+    for (function, symbol) in found.iter().filter_map(|(function, clones)| one(function, clones)) {
+        // A clone has other arguments than the function in the sources.
+        let plan = known.get(function).filter(|_| symbol.name == function);
+        if let (Some(plan), Some(address), Some((_, plans))) = (plan, symbol.address, &mut described) {
+            // Without its plan, the arguments of the function are unknown.
+            let added = plans.insert(address, Plain(plan.plan), 0);
+            if let Err(error) = added {
+                log::info!("the arguments of {function} are not read: {error}");
+            }
+            functions.queue_types.insert(function.to_owned(), plan.types.clone());
+        }
+    }
+    let together = attach_together(prober, &found);
     let mut probes = Vec::new();
-    for (function, clones) in FUNCTIONS.iter().flat_map(|pattern| symbols.matching(pattern)) {
+    for (function, clones) in found {
         match kallsyms::presence(clones) {
             Presence::Absent => {}
             Presence::One(symbol) => {
-                // A clone has other arguments than the function in the sources.
-                let plan = known.get(function).filter(|_| symbol.name == function);
-                if let (Some(plan), Some(address), Some((_, plans))) = (plan, symbol.address, &mut described) {
-                    // Without its plan, the arguments of the function are unknown.
-                    let added = plans.insert(address, Plain(plan.plan), 0);
-                    if let Err(error) = added {
-                        log::info!("the arguments of {function} are not read: {error}");
-                    }
-                    functions.queue_types.insert(function.to_owned(), plan.types.clone());
-                }
-                let probe = attach_one(prober, function, symbol);
+                let probe = match symbol.address.filter(|_| together) {
+                    Some(_) => probe(function, symbol),
+                    None => attach_one(prober, function, symbol),
+                };
                 if let (true, Some(address)) = (probe.attached(), symbol.address) {
                     functions.by_address.insert(address, function.to_owned());
                 }
@@ -129,6 +140,31 @@ pub fn attach(
     (functions, probes)
 }
 
+/// Returns the function if it can be probed.
+fn one<'a>(function: &'a str, clones: &'a [Symbol]) -> Option<(&'a str, &'a Symbol)> {
+    match kallsyms::presence(clones) {
+        Presence::One(symbol) => Some((function, symbol)),
+        Presence::Absent | Presence::Ambiguous(_) => None,
+    }
+}
+
+/// Attaches to all functions whose addresses are known, by one link for their entries and one for their returns; returns whether it
+/// did. The kernel removes two links in the time in which it removes two of some sixty perf events.
+fn attach_together(prober: &mut Prober, found: &[(&str, &[Symbol])]) -> bool {
+    let addresses: Vec<u64> = found
+        .iter()
+        .filter_map(|(function, clones)| one(function, clones)?.1.address)
+        .collect();
+    if addresses.is_empty() {
+        return false;
+    }
+    let attached = prober.kernel_functions(PROGRAMS, &addresses);
+    if let Err(error) = &attached {
+        log::info!("functions of the kernel driver are probed one by one: {error}");
+    }
+    attached.is_ok()
+}
+
 fn attach_one(prober: &mut Prober, function: &str, symbol: &Symbol) -> Probe {
     if symbol.address.is_none() {
         return Probe {
@@ -137,9 +173,10 @@ fn attach_one(prober: &mut Prober, function: &str, symbol: &Symbol) -> Probe {
         };
     }
     // The return is attached first: an entry without its return would wait for one forever.
+    let [enter, leave] = PROGRAMS;
     let error = prober
-        .kprobe("driver_return", &symbol.name)
-        .and_then(|()| prober.kprobe("driver_enter", &symbol.name))
+        .kprobe(leave, &symbol.name)
+        .and_then(|()| prober.kprobe(enter, &symbol.name))
         .err();
     Probe {
         error: error.map(|e| e.to_string()),

@@ -46,12 +46,9 @@ fn layout(btf: &Btf) -> TaskLayout {
     }
 }
 
-/// Attaches to the mmap events.
+/// Attaches to the return of mmap.
 pub fn attach(prober: &mut Prober, second_programs: bool) -> Vec<Probe> {
-    let events = [
-        ["mmap_enter", "mmap_enter_twin", "sys_enter_mmap"],
-        ["mmap_exit", "mmap_exit_twin", "sys_exit_mmap"],
-    ];
+    let events = [["mmap_exit", "mmap_exit_twin", "sys_exit_mmap"]];
     second_programs::attach(prober, second_programs, Family::Mapping, events)
 }
 

@@ -1,7 +1,7 @@
-//! Uprobes by links (`uprobe_multi`, Linux 6.6) instead of perf events. The kernel removes a uprobe in a few milliseconds, then
-//! waits until no processor can be inside, some 60 ms. It removes perf events one after the other, under a lock. Links that several
-//! threads close share one wait: 40 probes take 0.08 s instead of 3.3 s; if one thread closes them, 2.3 s instead of 6.6 s (Linux
-//! 6.18, two cores). One link may also have many places.
+//! Uprobes and probes of kernel functions by links instead of perf events (`uprobe_multi`, Linux 6.6; `kprobe_multi`, Linux 5.18).
+//! The kernel removes a uprobe in a few milliseconds, then waits until no processor can be inside, some 60 ms. It removes perf events
+//! one after the other, under a lock. Links that several threads close share one wait: 40 probes take 0.08 s instead of 3.3 s; if
+//! one thread closes them, 2.3 s instead of 6.6 s (Linux 6.18, two cores). One link may also have many places.
 //!
 //! aya 0.14 has no such links. A program must be loaded for them, so it is loaded here, from the same object and with the same
 //! maps.
@@ -22,7 +22,9 @@ const BPF_PROG_LOAD: libc::c_int = 5;
 const BPF_BTF_LOAD: libc::c_int = 18;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_PROG_TYPE_KPROBE: u32 = 2;
+const BPF_TRACE_KPROBE_MULTI: u32 = 42;
 const BPF_TRACE_UPROBE_MULTI: u32 = 48;
+const BPF_F_KPROBE_MULTI_RETURN: u32 = 1;
 const BPF_F_UPROBE_MULTI_RETURN: u32 = 1;
 
 /// `bpf_attr` of `BPF_PROG_LOAD`, up to the last field that is used.
@@ -63,6 +65,21 @@ struct BtfAttributes {
     pad: u32,
 }
 
+/// `bpf_attr` of `BPF_LINK_CREATE` for a `kprobe_multi` link.
+#[repr(C)]
+#[derive(Default)]
+struct KernelLinkAttributes {
+    program: u32,
+    target: u32,
+    attach_type: u32,
+    flags: u32,
+    multi_flags: u32,
+    count: u32,
+    names: u64,
+    addresses: u64,
+    cookies: u64,
+}
+
 /// `bpf_attr` of `BPF_LINK_CREATE` for a `uprobe_multi` link.
 #[repr(C)]
 #[derive(Default)]
@@ -90,18 +107,21 @@ pub struct Multi {
 /// A program in the kernel.
 struct Loaded {
     program: OwnedFd,
+    /// What it can be attached to: `BPF_TRACE_UPROBE_MULTI` or `BPF_TRACE_KPROBE_MULTI`.
+    kind: u32,
     /// Whether the program runs when functions return.
     returns: bool,
 }
 
 impl Multi {
-    /// Loads programs of the object whose maps are those of `ebpf`, which must still have all of them.
+    /// Loads programs of uprobes, and programs of kernel functions, of the object whose maps are those of `ebpf`, which must still
+    /// have all of them. If the kernel refuses one of a kind, no program of that kind is loaded.
     ///
-    /// The first of the programs, which should be small, shows whether the kernel has such links.
+    /// The first program of uprobes, which should be small, shows whether the kernel has such links.
     ///
     /// # Errors
-    /// Fails with the kernel's error, or if a part of the object is not understood.
-    pub fn load(object: &[u8], ebpf: &Ebpf, programs: &[&'static str]) -> io::Result<Self> {
+    /// Fails if a part of the object is not understood, or with the kernel's error about the object's types.
+    pub fn load(object: &[u8], ebpf: &Ebpf, uprobes: &[&'static str], functions: &[&'static str]) -> io::Result<Self> {
         let mut object = aya_obj::Object::parse(object).map_err(io::Error::other)?;
         let btf = object
             .fixup_and_sanitize_btf(&FEATURES)
@@ -119,34 +139,19 @@ impl Multi {
             .relocate_maps(maps.into_iter(), &sections)
             .map_err(io::Error::other)?;
         object.relocate_calls(&sections).map_err(io::Error::other)?;
-        let prepared = programs.iter().map(|&name| {
-            let program = object.programs.get(name);
-            let code = program.and_then(|program| object.functions.get(&program.function_key()));
-            let (program, code) = program
-                .zip(code)
-                .ok_or_else(|| io::Error::other(format!("the object has no program {name}")))?;
-            let returns = matches!(program.section, aya_obj::ProgramSection::URetProbe { .. });
-            Ok((name, code, returns))
-        });
-        let prepared: Vec<_> = prepared.collect::<io::Result<_>>()?;
-        let load = |&(name, code, returns): &(&'static str, &aya_obj::Function, bool)| {
-            let program = load(name, &object.license, code, btf.as_ref())?;
-            io::Result::Ok((name, Loaded { program, returns }))
-        };
-        let mut loaded = Self::default();
-        // Without links, no other program is loaded in vain.
-        if let Some(first) = prepared.first() {
-            loaded.programs.extend([load(first)?]);
-            loaded.has_links(first.0)?;
+        let object = Prepared { object, btf };
+        let mut all = Self::default();
+        for (programs, instead) in [(uprobes, "uprobes"), (functions, "functions of the kernel driver")] {
+            match object.load(programs) {
+                Ok(loaded) => all.programs.extend(loaded.programs),
+                Err(error) => log::info!("{instead} use perf events, because the kernel refuses links: {error}"),
+            }
         }
-        let others = parallel::on_processors(prepared.iter().skip(1), load);
-        let others = others.into_iter().collect::<io::Result<Vec<_>>>();
-        loaded.programs.extend(others?);
-        Ok(loaded)
+        Ok(all)
     }
 
-    /// Checks that the kernel has such links. Kernels before Linux 6.6 load the programs, too, because they do not check what such
-    /// a program is to be attached to. Kernels with such links report that a folder is not a file.
+    /// Checks that the kernel has links for uprobes. Kernels before Linux 6.6 load the programs, too, because they do not check what
+    /// such a program is to be attached to. Kernels with such links report that a folder is not a file.
     fn has_links(&self, program: &str) -> io::Result<()> {
         match self.attach(program, c"/", &[0], &[0]) {
             Err(error) if error.raw_os_error() == Some(libc::EBADF) => Ok(()),
@@ -173,9 +178,7 @@ impl Multi {
     /// # Errors
     /// Fails with the kernel's error; nothing is attached then.
     pub fn attach(&self, program: &str, file: &CStr, offsets: &[u64], cookies: &[u64]) -> io::Result<OwnedFd> {
-        let Some(Loaded { program, returns }) = self.programs.get(program) else {
-            return Err(io::Error::other("not loaded"));
-        };
+        let Loaded { program, returns, .. } = self.loaded(program)?;
         debug_assert_eq!(offsets.len(), cookies.len());
         let attributes = LinkAttributes {
             program: program.as_raw_fd() as u32,
@@ -189,6 +192,78 @@ impl Multi {
         };
         // SAFETY: the path ends with 0, and there are `count` offsets and cookies; all of them live through the call.
         unsafe { bpf(BPF_LINK_CREATE, &attributes) }
+    }
+
+    /// Attaches a program to the kernel functions at these addresses; a program for returns is attached to their returns. Dropping
+    /// the descriptor detaches.
+    ///
+    /// # Errors
+    /// Fails with the kernel's error; nothing is attached then. One function that cannot be probed is enough.
+    pub fn attach_to_kernel(&self, program: &str, addresses: &[u64]) -> io::Result<OwnedFd> {
+        let Loaded { program, returns, .. } = self.loaded(program)?;
+        let attributes = KernelLinkAttributes {
+            program: program.as_raw_fd() as u32,
+            attach_type: BPF_TRACE_KPROBE_MULTI,
+            multi_flags: if *returns { BPF_F_KPROBE_MULTI_RETURN } else { 0 },
+            count: addresses.len() as u32,
+            addresses: addresses.as_ptr().expose_provenance() as u64,
+            ..Default::default()
+        };
+        // SAFETY: there are `count` addresses, which live through the call.
+        unsafe { bpf(BPF_LINK_CREATE, &attributes) }
+    }
+
+    fn loaded(&self, program: &str) -> io::Result<&Loaded> {
+        self.programs.get(program).ok_or_else(|| io::Error::other("not loaded"))
+    }
+}
+
+/// An object whose programs refer to the maps in the kernel.
+struct Prepared {
+    object: aya_obj::Object,
+    btf: Option<OwnedFd>,
+}
+
+impl Prepared {
+    /// Loads programs of one kind.
+    fn load(&self, programs: &[&'static str]) -> io::Result<Multi> {
+        let load = |&name: &&'static str| self.load_one(name).map(|loaded| (name, loaded));
+        let mut loaded = Multi::default();
+        // Without links, no other program is loaded in vain.
+        let Some((first, others)) = programs.split_first() else {
+            return Ok(loaded);
+        };
+        loaded.programs.extend([load(first)?]);
+        // That of kernel functions shows when they are attached.
+        if loaded
+            .programs
+            .values()
+            .any(|first| first.kind == BPF_TRACE_UPROBE_MULTI)
+        {
+            loaded.has_links(first)?;
+        }
+        let others = parallel::on_processors(others.iter(), load);
+        let others = others.into_iter().collect::<io::Result<Vec<_>>>();
+        loaded.programs.extend(others?);
+        Ok(loaded)
+    }
+
+    fn load_one(&self, name: &str) -> io::Result<Loaded> {
+        use aya_obj::ProgramSection::{KProbe, KRetProbe, URetProbe};
+        let program = self.object.programs.get(name);
+        let code = program.and_then(|program| self.object.functions.get(&program.function_key()));
+        let (program, code) = program
+            .zip(code)
+            .ok_or_else(|| io::Error::other(format!("the object has no program {name}")))?;
+        let kind = match program.section {
+            KProbe | KRetProbe => BPF_TRACE_KPROBE_MULTI,
+            _ => BPF_TRACE_UPROBE_MULTI,
+        };
+        Ok(Loaded {
+            program: load(name, kind, &self.object.license, code, self.btf.as_ref())?,
+            kind,
+            returns: matches!(program.section, KRetProbe | URetProbe { .. }),
+        })
     }
 }
 
@@ -220,7 +295,7 @@ fn load_btf(btf: &[u8]) -> io::Result<OwnedFd> {
     unsafe { bpf(BPF_BTF_LOAD, &attributes) }
 }
 
-fn load(name: &str, license: &CStr, code: &aya_obj::Function, btf: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+fn load(name: &str, kind: u32, license: &CStr, code: &aya_obj::Function, btf: Option<&OwnedFd>) -> io::Result<OwnedFd> {
     let mut short = [0; 16];
     for (to, from) in short.iter_mut().take(15).zip(name.bytes()) {
         *to = from;
@@ -234,7 +309,7 @@ fn load(name: &str, license: &CStr, code: &aya_obj::Function, btf: Option<&Owned
         instructions: code.instructions.as_ptr().expose_provenance() as u64,
         license: license.as_ptr().expose_provenance() as u64,
         name: short,
-        expected_attach_type: BPF_TRACE_UPROBE_MULTI,
+        expected_attach_type: kind,
         btf: btf.map_or(0, |btf| btf.as_raw_fd() as u32),
         function_info_len: with_btf(code.func_info_rec_size),
         function_info: function_info.as_ptr().expose_provenance() as u64,

@@ -2,9 +2,11 @@
 
 use aya::EbpfLoader;
 
-use super::{Prober, progress, tracefs::Format};
+use super::{Prober, progress, raw_programs::Raw, tracefs::Format};
 use crate::{CaptureError, inventory::Probe};
 use tracer_core::family::Family;
+
+const GROUP_DEAD: &str = "EXIT_GROUP_DEAD";
 
 /// The offsets of the fields that the programs read, by this kernel's format files, with the programs' names for them.
 pub struct Layout([(&'static str, u32); 5]);
@@ -24,10 +26,16 @@ impl Layout {
         Ok(Self([
             ("NEWTASK_PID", pid),
             ("NEWTASK_FLAGS", flags),
-            ("EXIT_GROUP_DEAD", group_dead.unwrap_or(0)),
+            (GROUP_DEAD, group_dead.unwrap_or(0)),
             ("SIGNAL_NUMBER", number),
             ("SIGNAL_HANDLER", handler),
         ]))
+    }
+
+    /// Returns whether the event of an exit names the last thread, and comes before the process's memory is gone: both since Linux 6.16.
+    #[must_use]
+    pub fn sees_last_thread(&self) -> bool {
+        self.0.iter().any(|&(name, offset)| name == GROUP_DEAD && offset != 0)
     }
 
     /// Passes the layout to the programs.
@@ -39,10 +47,11 @@ impl Layout {
 }
 
 /// Attaches to the three events.
-pub fn attach(prober: &mut Prober) -> Vec<Probe> {
-    vec![
-        prober.tracepoint("task_new", Family::Process, "task", "task_newtask"),
-        prober.tracepoint("task_exec", Family::Process, "sched", "sched_process_exec"),
-        prober.tracepoint("task_exit", Family::Process, "sched", "sched_process_exit"),
+pub fn attach(prober: &mut Prober, raw: Raw) -> [Probe; 3] {
+    [
+        ("task_new", ["task", "task_newtask"]),
+        ("task_exec", ["sched", "sched_process_exec"]),
+        ("task_exit", ["sched", "sched_process_exit"]),
     ]
+    .map(|(program, event)| raw.attach(prober, Family::Process, program, event))
 }

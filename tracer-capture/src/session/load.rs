@@ -19,7 +19,9 @@ use crate::{
         driver::{self, Functions},
         driver_event, ioctl, mapping,
         multi::Multi,
-        parallel, process, progress, ring, second_programs, stops,
+        parallel, process, progress,
+        raw_programs::Raw,
+        ring, second_programs, stops,
     },
     sys,
 };
@@ -66,20 +68,30 @@ pub(super) fn load(
     let symbols = || Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[second_programs::PREEMPTIBLE]].concat());
     let (symbols, ebpf) = parallel::both(symbols, || loaded.open(loader));
     let twins = second_programs::needed(symbols.as_ref().ok());
+    let raw = Raw::new(twins, &tasks.0);
+    let sees_last_thread = layout.sees_last_thread();
     let mut ebpf = ebpf?;
-    let multi = multi(&ebpf, object, options.api);
+    let has_driver = symbols.as_ref().is_ok_and(|symbols| {
+        driver::FUNCTIONS
+            .iter()
+            .any(|name| symbols.matching(name).next().is_some())
+    });
+    let multi = multi(&ebpf, object, options.api, has_driver);
     // The ring of the log is taken out of the object before the object's programs are loaded.
     let listener = options
         .diagnostics
         .then(|| diagnostics::listen(&mut ebpf, Arc::clone(stop)))
         .transpose()?;
     let mut prober = Prober::load(ebpf, multi, |name| {
-        is_usual(name, options.api) || twins && second_programs::is(name)
+        let left_out = raw.leaves_out(name) || sees_last_thread && name.starts_with(progress::PROGRAMS);
+        !left_out && (is_usual(name, options.api) || twins && second_programs::is(name))
     })?;
+    let process = process::attach(&mut prober, raw);
+    let exit = sees_last_thread.then_some(&process[2]);
     for probes in [
         ioctl::attach(&mut prober, twins),
-        process::attach(&mut prober),
-        progress::attach(&mut prober, twins),
+        progress::attach(&mut prober, twins, raw, exit),
+        process.into(),
         mapping::attach(&mut prober, twins),
         stops::attach(&mut prober),
     ] {
@@ -132,15 +144,17 @@ const UPROBES: [&str; 11] = [
     "sdma_doorbell",
 ];
 
-/// Loads the programs of uprobes for links; loads none on kernels that do not have such links.
-fn multi(ebpf: &Ebpf, object: Object, api: Api) -> Multi {
-    let programs: Vec<_> = UPROBES.into_iter().filter(|name| is_usual(name, api)).collect();
+/// Loads the programs of uprobes, and those of the driver's functions if there are any, for links; loads none on kernels that do not
+/// have such links.
+fn multi(ebpf: &Ebpf, object: Object, api: Api, has_driver: bool) -> Multi {
+    let uprobes: Vec<_> = UPROBES.into_iter().filter(|name| is_usual(name, api)).collect();
+    let functions = if has_driver { driver::PROGRAMS.as_slice() } else { &[] };
     let loaded = object
         .bytes()
         .map_err(io::Error::other)
-        .and_then(|bytes| Multi::load(bytes, ebpf, &programs));
+        .and_then(|bytes| Multi::load(bytes, ebpf, &uprobes, functions));
     loaded.unwrap_or_else(|error| {
-        log::info!("uprobes use perf events, because the kernel refuses links: {error}");
+        log::info!("probes use perf events, because the object's programs cannot be loaded for links: {error}");
         Multi::default()
     })
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tracer_vm::{Command, Module};
 
+use tracer_e2e::scenario::report;
+
 use crate::machine::{Machine, json};
 
 /// Returns a ring's counter of drm-sched-mock.
@@ -54,6 +56,25 @@ pub fn programs_that_copy_stacks_are_accepted(machine: &mut Machine) {
     // A recording ends with an error if the kernel refuses a program.
     let (output, trace) = machine.record("--stacks", "true");
     assert_eq!((output.code, trace.exists()), (0, true), "{}", output.stderr_text());
+}
+
+/// Where the kernel has such links, one serves the entries of all functions of the driver, and one their returns: each probe of its own
+/// would be a perf event, which the kernel removes one by one. Debian's 6.1 is built without them (CONFIG_FPROBE).
+pub fn functions_of_the_driver_share_links(machine: &mut Machine) {
+    // The events that tracer has open, whichever of its processes has them.
+    let count = r#"for pid in $(pidof tracer); do ls -l /proc/$pid/fd | grep -cE "perf_event|bpf.link"; done | sort -n | tail -n 1"#;
+    let (output, trace) = machine.record("", &format!("sh -c '{count}'"));
+    let events: usize = output.stdout_text().trim().parse().unwrap();
+    let probes = report(&trace)["probes"].as_array().unwrap().clone();
+    let functions = probes.iter().filter(|probe| probe["family"] == "driver").count();
+    assert!(functions > 10, "{probes:?}");
+    assert!(probes.iter().all(|probe| probe["attached"] == true), "{probes:?}");
+    let share = machine.kernel != "6.1";
+    assert_eq!(events < functions, share, "{events} perf events, {functions} functions");
+    assert!(
+        share || events > 2 * functions,
+        "{events} perf events, {functions} functions"
+    );
 }
 
 /// Every job of the mock causes one event of each kind, the first in the context of the process that requested it.

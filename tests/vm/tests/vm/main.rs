@@ -9,6 +9,7 @@
 mod claims;
 mod doctor;
 mod driver_event;
+mod ends;
 mod import;
 mod kernels;
 mod kfd_proc;
@@ -33,10 +34,12 @@ fn with_drivers(kernel: &str) {
     Machine::boot(kernel, &[Module::Amdgpu, Module::Mock]).hold(checks![
         kernels::jobs_are_counted_and_traced,
         kernels::kfd_answers,
+        kernels::functions_of_the_driver_share_links,
         ring::jobs_and_ioctls,
         together::all_that_is_traced_at_once_equals_its_truth,
         together::all_that_perf_captures_equals_its_truth,
         together::all_that_ftrace_captures_equals_its_truth,
+        ends::the_exiting_thread_takes_the_last_sample,
         verify::verdicts,
         doctor::both_paths_would_be_captured,
         driver_event::every_event_that_there_is_is_watched,
