@@ -7,7 +7,7 @@ mod threads;
 mod work;
 
 use std::{
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::AsFd,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -17,17 +17,18 @@ use std::{
 };
 
 use aya::maps::{MapData, RingBuf};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracer_common::record::Hold;
 
-use crate::{decode, probes::Prober, sys};
+use crate::{decode, probes::Prober, sys, wake::Waker};
 use threads::Threads;
 use work::{Job, scan};
 
 pub use work::{Work, scan::Ask};
 
-/// The interval at which the holder wakes up when nothing happens, to notice the end of the session.
-const IDLE: Duration = Duration::from_millis(50);
+/// The interval at which the holder wakes up when nothing happens, for what is due again: that has seconds.
+const IDLE: Duration = Duration::from_millis(200);
+/// The same if nothing else wakes it for requests, and for the end.
+const IDLE_CHANNEL: Duration = Duration::from_millis(50);
 /// The time for which the end of the session waits for processes that are being examined.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -42,6 +43,8 @@ pub struct Examiner {
     pub work: Arc<Work>,
     /// Requests from the session.
     pub asked: mpsc::Receiver<Ask>,
+    /// Wakes the holder for a request, and for the end.
+    pub waker: Waker,
     /// Set when the session ends.
     pub stop: Arc<AtomicBool>,
 }
@@ -62,21 +65,17 @@ impl Holds {
         }
     }
 
-    /// Waits for the next one, for [`IDLE`] at most.
-    fn wait(&mut self) {
+    /// Waits for the next one or the waker, for [`IDLE`] at most.
+    fn wait(&mut self, waker: &Waker) {
         match self {
             Self::Ring(ring) => {
-                // SAFETY: the ring outlives the borrow, which ends with this function.
-                let fd = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
-                let timeout = Timespec::try_from(IDLE).ok();
-                // An interrupted or failed wait only makes the next check early.
-                let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], timeout.as_ref());
+                waker.wait(Some(ring.as_fd()), IDLE);
             }
-            Self::Channel(receiver, first) => match receiver.recv_timeout(IDLE) {
+            Self::Channel(receiver, first) => match receiver.recv_timeout(IDLE_CHANNEL) {
                 Ok(hold) => *first = Some(hold),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 // The sender ends with the session, which sets `stop` soon.
-                Err(mpsc::RecvTimeoutError::Disconnected) => std::thread::sleep(IDLE),
+                Err(mpsc::RecvTimeoutError::Disconnected) => std::thread::sleep(IDLE_CHANNEL),
             },
         }
     }
@@ -115,7 +114,7 @@ impl Examiner {
                 // Threads that are still at work find no prober, and attach no more probes.
                 return self.work.take_prober();
             }
-            self.holds.wait();
+            self.holds.wait(&self.waker);
         }
     }
 }

@@ -26,6 +26,7 @@ mod shared_maps;
 mod stacks;
 pub mod sys;
 pub mod target;
+pub mod wake;
 
 pub use error::CaptureError;
 pub use probes::driver_event::DriverEventKind;

@@ -36,6 +36,7 @@ use crate::{
     shared_maps::losses::HandedOver,
     sys,
     target::pid_namespace,
+    wake::Waker,
 };
 use ebpf::EbpfSource;
 
@@ -71,9 +72,18 @@ pub struct Options {
     pub buffer_bytes: u32,
 }
 
-/// The time for which a collector of records of eBPF programs sleeps. Programs don't wake the reader: that would cost the traced
-/// thread the time of a system call.
+/// The shortest time for which a collector of records of eBPF programs sleeps. Programs wake the reader only for what must be read
+/// soon: that costs the traced thread the time of a system call.
 pub(crate) const EBPF_NAP: Duration = Duration::from_millis(1);
+
+/// The part of the time without records for which the collector sleeps next.
+const NAP_PART: u32 = 4;
+
+/// The most bytes of records that programs write in a microsecond: two processors that do nothing but ring doorbells, and some more.
+const BYTES_PER_US: u64 = 256;
+
+/// The part of the buffer that may fill while the collector sleeps.
+const BUFFER_PART: u64 = 2;
 
 /// Generation of the processes that are traced first: no other process has this generation.
 pub(crate) const GENERATION: u32 = 1;
@@ -84,7 +94,12 @@ pub struct Session {
     keeper: Keeper,
     _guardian: Option<Guardian>,
     discoveries: Discoveries,
-    pub(crate) asks: mpsc::Sender<Ask>,
+    pub(crate) asks: Asks,
+    /// Ends [`Self::wait`].
+    waker: Waker,
+    longest_nap: Duration,
+    /// Whether there was a record at the end of the last wait.
+    was_readable: bool,
     memory: Remote,
     undecoded: u64,
     /// Losses of the inventory that were handed over.
@@ -93,6 +108,26 @@ pub struct Session {
     stop: Arc<AtomicBool>,
     pub(crate) work: Arc<Work>,
     holder: Option<JoinHandle<Option<Prober>>>,
+}
+
+/// Requests to the holder.
+pub(crate) struct Asks {
+    sender: mpsc::Sender<Ask>,
+    waker: Waker,
+}
+
+impl Asks {
+    /// Sends one; returns whether the holder still works.
+    pub fn send(&self, ask: Ask) -> bool {
+        let sent = self.sender.send(ask).is_ok();
+        self.waker.wake();
+        sent
+    }
+}
+
+/// Returns the time in which programs write no more than a part of this buffer.
+fn longest_nap(buffer_bytes: u32) -> Duration {
+    Duration::from_micros(u64::from(buffer_bytes) / BUFFER_PART / BYTES_PER_US).max(EBPF_NAP)
 }
 
 /// Where the events come from.
@@ -154,7 +189,12 @@ impl Session {
         } = set_up;
         let inventory = Arc::new(Mutex::new(inventory));
         let (finder, discoveries) = discoveries();
-        let (asks, asked) = mpsc::channel();
+        let (sender, asked) = mpsc::channel();
+        let waker = || Waker::new().map_err(|e| CaptureError::system("creating an event descriptor", e));
+        let asks = Asks {
+            sender,
+            waker: waker()?,
+        };
         let pauses = Arc::clone(keeper.pauses());
         let memory = Remote::new(readers.clone(), options.pause_limit);
         let work = Work::new(options, readers, prober, pauses, known, finder, Arc::clone(&inventory));
@@ -166,6 +206,7 @@ impl Session {
             holds,
             work: Arc::clone(&work),
             asked,
+            waker: asks.waker.clone(),
             stop: Arc::clone(&stop),
         };
         let spawned = std::thread::Builder::new().name("holder".into()).spawn(|| holder.run());
@@ -175,6 +216,9 @@ impl Session {
             _guardian: guardian,
             discoveries,
             asks,
+            waker: waker()?,
+            longest_nap: longest_nap(options.buffer_bytes),
+            was_readable: false,
             memory,
             undecoded: 0,
             reported: HandedOver::default(),
@@ -249,13 +293,30 @@ impl Session {
         }
     }
 
-    /// Returns the time for which a collector that found no record may sleep.
-    #[must_use]
-    pub fn nap(&self) -> Duration {
+    /// Sleeps, if [`Self::drain`] found no record for this time: ever longer, until the programs could fill half of the buffer
+    /// meanwhile. A record whose memory must be read soon ends the sleep, and so does [`Self::waker`].
+    pub fn wait(&mut self, without_records: Duration) {
         match &self.source {
-            Source::Ebpf(_) => EBPF_NAP,
-            Source::Sampled(source) => source.nap(),
+            Source::Ebpf(source) => {
+                let nap = (without_records / NAP_PART).clamp(EBPF_NAP, self.longest_nap);
+                // A record that is begun counts as one that can be read. Waiting for the program that writes it would be no wait.
+                if nap == EBPF_NAP || self.was_readable {
+                    std::thread::sleep(EBPF_NAP);
+                    self.was_readable = false;
+                } else {
+                    self.was_readable = self.waker.wait(Some(source.records()), nap);
+                }
+            }
+            Source::Sampled(source) => {
+                self.waker.wait(None, source.nap());
+            }
         }
+    }
+
+    /// Returns what ends [`Self::wait`].
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
     }
 
     /// Returns the end of the records that were begun by now, whether they can be read yet or not.
@@ -351,6 +412,7 @@ impl Session {
             Source::Sampled(source) => source.pause_no_more(),
         }
         self.stop.store(true, Ordering::Release);
+        self.asks.waker.wake();
         let mut prober = self.holder.take().map(JoinHandle::join);
         // Before the probes are removed, which takes a while.
         self.keeper.finish();

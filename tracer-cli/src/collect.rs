@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use tracer_capture::{inventory::Inventory, session::Session, sys, target::attach::Attached};
+use tracer_capture::{inventory::Inventory, session::Session, sys, target::attach::Attached, wake::Waker};
 use tracer_core::{
     event::{Event, Origin, There},
     model::Model,
@@ -24,9 +24,10 @@ use samples::Samples;
 
 /// Number of records that the collector takes between two reads of the clock.
 const BATCH: usize = 4096;
-/// Interval at which the collector counts losses, and at which a sink may do work that costs more than a fact.
+/// Interval at which the collector counts losses while records arrive, and at which a sink may do work that costs more than a fact.
 const TICK: Duration = Duration::from_millis(50);
-/// Interval at which the collector reports live queues and the inventory, for consumers that read before the end.
+/// Interval at which the collector reports live queues and the inventory, for consumers that read before the end, and counts losses
+/// in any case.
 const SNAPSHOT: Duration = Duration::from_millis(500);
 /// How long the collector waits at the end for a program that was interrupted while it wrote a record: such a program needs only
 /// its processor.
@@ -71,6 +72,8 @@ pub struct Progress {
 /// The running thread, and the sink that it works for.
 pub struct Collector<S> {
     gauges: Arc<Gauges>,
+    /// Wakes the thread.
+    waker: Waker,
     began: Instant,
     thread: JoinHandle<anyhow::Result<Work<S>>>,
 }
@@ -84,12 +87,14 @@ impl<S: Sink> Collector<S> {
             dispatches: 0,
             lost: 0,
         };
+        let waker = session.waker();
         let mut work = Work {
             session,
             out,
             model: Model::new(),
             samples: Samples::start(target::readers()?)?,
             gauges: Arc::clone(&gauges),
+            quiet_since: Instant::now(),
         };
         work.begin_with(there);
         // The kernel keeps the first 15 bytes of the name.
@@ -97,6 +102,7 @@ impl<S: Sink> Collector<S> {
         let thread = thread.spawn(|| work.run());
         Ok(Self {
             gauges,
+            waker,
             began: Instant::now(),
             thread: thread.context("starting a thread")?,
         })
@@ -120,6 +126,7 @@ impl<S: Sink> Collector<S> {
     /// Stops the capture and drains what is left. The sink then has everything.
     pub fn finish(self) -> anyhow::Result<(S, Inventory)> {
         self.gauges.stop.store(true, Ordering::Release);
+        self.waker.wake();
         let ended = self.thread.join();
         Ok(ended.map_err(|_| anyhow!("the collector's thread panicked"))??.finish())
     }
@@ -155,6 +162,8 @@ struct Work<S> {
     model: Model,
     samples: Samples,
     gauges: Arc<Gauges>,
+    /// When the last record was taken.
+    quiet_since: Instant,
 }
 
 impl<S: Sink> Work<S> {
@@ -193,11 +202,14 @@ impl<S: Sink> Work<S> {
             let out = &mut self.out;
             self.samples
                 .apply(&self.session, &mut self.model, |fact| out.take(fact));
+            let is_due = shown.elapsed() >= SNAPSHOT;
             if ticked.elapsed() >= TICK || stopping {
+                // Asking for losses costs more than anything else of an idle recording.
+                let count_losses = stopping || is_due || self.quiet_since >= ticked;
                 ticked = Instant::now();
-                self.tick()?;
+                self.tick(count_losses)?;
             }
-            if shown.elapsed() >= SNAPSHOT {
+            if is_due {
                 shown = Instant::now();
                 self.snapshot();
             }
@@ -209,10 +221,10 @@ impl<S: Sink> Work<S> {
                     // The calls that were still open when the recording ended.
                     let (out, model) = (&mut self.out, &mut self.model);
                     self.session.report_open_calls(&mut |event| out.conclude(model, event));
-                    self.tick()?;
+                    self.tick(true)?;
                     return Ok(self);
                 }
-                std::thread::sleep(self.session.nap());
+                self.session.wait(self.quiet_since.elapsed());
             }
         }
     }
@@ -237,7 +249,7 @@ impl<S: Sink> Work<S> {
         let last = Instant::now() + PATIENCE;
         while !self.session.is_drained_to(mark) && Instant::now() < last {
             if !self.drain() {
-                std::thread::sleep(self.session.nap());
+                self.session.wait(Duration::ZERO);
             }
         }
     }
@@ -245,15 +257,23 @@ impl<S: Sink> Work<S> {
     /// Returns whether more records may wait.
     fn drain(&mut self) -> bool {
         let (out, model) = (&mut self.out, &mut self.model);
-        self.session.drain(BATCH, &mut |event: &Event<'_>| {
+        let mut any = false;
+        let is_more = self.session.drain(BATCH, &mut |event: &Event<'_>| {
+            any = true;
             out.sink.saw(event);
             out.conclude(model, event);
-        })
+        });
+        if any {
+            self.quiet_since = Instant::now();
+        }
+        is_more
     }
 
-    fn tick(&mut self) -> anyhow::Result<()> {
+    fn tick(&mut self, count_losses: bool) -> anyhow::Result<()> {
         let (out, model) = (&mut self.out, &mut self.model);
-        self.session.report_losses(&mut |event| out.conclude(model, event));
+        if count_losses {
+            self.session.report_losses(&mut |event| out.conclude(model, event));
+        }
         self.samples.watch(model);
         self.gauges.dispatches.store(out.dispatches, Ordering::Relaxed);
         self.gauges.lost.store(out.lost, Ordering::Relaxed);

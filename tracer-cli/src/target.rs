@@ -2,12 +2,14 @@
 
 use std::{
     ffi::OsString,
+    os::fd::{AsFd, OwnedFd},
     process::ExitStatus,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use anyhow::Context;
+use tokio::io::{Interest, unix::AsyncFd};
 use tracer_capture::{
     backend,
     confined::Readers,
@@ -28,8 +30,8 @@ use crate::{
     say::say,
 };
 
-/// Interval at which tracer checks whether the subject has exited.
-const LOOK: Duration = Duration::from_millis(5);
+/// Interval at which tracer asks for the status of a subject that has exited: another thread gets it.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// The reader process, which reads files and memory of other processes for this one. Set once, while the process has one thread.
 static READERS: OnceLock<Readers> = OnceLock::new();
@@ -287,11 +289,29 @@ impl Watched {
 
     /// Waits until the whole subject has exited.
     pub async fn end(&mut self) -> anyhow::Result<Ending> {
+        match self {
+            Self::Command(running) => exited(&running.process.descriptor).await,
+            Self::Processes(candidates) => {
+                for candidate in candidates {
+                    exited(&candidate.pidfd).await;
+                }
+            }
+            Self::System => std::future::pending().await,
+        }
         loop {
             if let Some(ending) = self.ended()? {
                 return Ok(ending);
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+}
+
+/// Waits until a process has exited. Returns early if that cannot be waited for.
+async fn exited(pidfd: &OwnedFd) {
+    // SAFETY: the descriptor is borrowed, so that it stays open, and is the same for as long as the registration.
+    let registered = unsafe { AsyncFd::register_with_interest(pidfd.as_fd(), Interest::READABLE) };
+    if let Ok(process) = registered {
+        let _ = process.readable().await;
     }
 }

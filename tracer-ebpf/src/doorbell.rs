@@ -28,7 +28,7 @@ use self::{ring::At, walk::Walk};
 
 use crate::{
     api,
-    maps::{Current, EVENTS, NO_EXIST, NO_WAKEUP, begin_epoch, gate_word, lose},
+    maps::{Current, EVENTS, NO_EXIST, NO_WAKEUP, WAKEUP, begin_epoch, gate_word, lose},
     stacks, user,
 };
 
@@ -246,5 +246,7 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
         addr_of_mut!((*record).rung_end).write(walk.rung_end);
         addr_of_mut!((*record).call).write(api::open_call(current));
     }
-    entry.submit(NO_WAKEUP);
+    // User space reads the rest of the packets.
+    let is_whole = walk.flags & flag::TRUNCATED == 0;
+    entry.submit(if is_whole { NO_WAKEUP } else { WAKEUP });
 }

@@ -21,8 +21,11 @@ pub static HOLDS: RingBuf = RingBuf::with_byte_size(256 << 10, 0);
 #[map]
 pub static TRACED: HashMap<u32, u32> = HashMap::with_max_entries(16 << 10, 0);
 
-/// Ring buffer flag: do not wake the reader, because it polls.
+/// Ring buffer flag: do not wake the reader, because it looks from time to time.
 pub const NO_WAKEUP: u64 = 1;
+
+/// Ring buffer flag: wake the reader, because it must read memory before the process changes it.
+pub const WAKEUP: u64 = 2;
 
 /// BPF_NOEXIST of include/uapi/linux/bpf.h: an insertion fails if the key has an entry.
 pub const NO_EXIST: u64 = 1;

@@ -16,7 +16,7 @@ use tracer_common::record::{LossSource, SDMA_COMMANDS_LEN, SdmaDoorbell, doorbel
 use crate::{
     api,
     doorbell::QueueKey,
-    maps::{Current, EVENTS, NO_WAKEUP, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, WAKEUP, lose},
     user,
 };
 
@@ -84,7 +84,7 @@ pub fn sdma_doorbell(ctx: ProbeContext) -> u32 {
         };
         let record = entry.as_mut_ptr();
         // SAFETY: `record` is the reserved entry. Every field except the commands past `len` is written.
-        unsafe {
+        let is_whole = unsafe {
             addr_of_mut!((*record).header).write(current.header(kind::SDMA_DOORBELL, flags, cookie as u32, time_ns));
             addr_of_mut!((*record).write_pointer).write(pointer);
             addr_of_mut!((*record).begin).write(begin);
@@ -93,19 +93,19 @@ pub fn sdma_doorbell(ctx: ProbeContext) -> u32 {
             addr_of_mut!((*record).ring_bytes).write(ring.bytes);
             addr_of_mut!((*record).pad).write(0);
             addr_of_mut!((*record).call).write(api::open_call(current));
-            copy(record, &ring, begin, end);
-        }
-        entry.submit(NO_WAKEUP);
+            copy(record, &ring, begin, end)
+        };
+        entry.submit(if is_whole { NO_WAKEUP } else { WAKEUP });
     }
     0
 }
 
-/// Copies as many commands as fit, and stores their number of bytes.
+/// Copies as many commands as fit, and stores their number of bytes. Returns whether user space needs to read no others.
 ///
 /// # Safety
 /// `record` must be the reserved entry.
 #[inline(always)]
-unsafe fn copy(record: *mut SdmaDoorbell, ring: &Ring, begin: u64, end: u64) {
+unsafe fn copy(record: *mut SdmaDoorbell, ring: &Ring, begin: u64, end: u64) -> bool {
     let size = end.wrapping_sub(begin);
     let at = begin & ring.bytes.wrapping_sub(1);
     // The runtime pads a ring to its end rather than split a submission there.
@@ -129,4 +129,5 @@ unsafe fn copy(record: *mut SdmaDoorbell, ring: &Ring, begin: u64, end: u64) {
             addr_of_mut!((*record).len).write_volatile(0);
         }
     }
+    len == size || len == 0
 }

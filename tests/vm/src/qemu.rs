@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal, setpriority_process};
 
 use crate::config::Config;
 use crate::kernel::Kernel;
@@ -147,12 +147,17 @@ pub fn share_tag(number: usize) -> String {
     format!("share{number}")
 }
 
-/// Makes a child keep a descriptor, and die with this process.
+/// The lowest priority of a process (setpriority(2)).
+const LAST: i32 = 19;
+
+/// Makes a child keep a descriptor, and die with this process. It takes only the time of processors that nothing else needs: emulation
+/// takes a processor for minutes, and tests beside it measure time.
 fn inherit(command: &mut Command, descriptor: OwnedFd) {
     let parent = rustix::process::getpid();
     let prepare = move || {
         rustix::io::fcntl_setfd(&descriptor, rustix::io::FdFlags::empty())?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
+        setpriority_process(None, LAST)?;
         // The parent may have died before the call above.
         if getppid() != Some(parent) {
             return Err(io::ErrorKind::NotFound.into());

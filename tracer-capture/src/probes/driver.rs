@@ -5,7 +5,7 @@
 
 mod arguments;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use aya::maps::{HashMap, MapData};
 use tracer_common::driver_plan::DriverPlan;
@@ -48,6 +48,12 @@ pub const FUNCTIONS: [&str; 23] = [
 
 /// The programs at the entry and the return of each function.
 pub const PROGRAMS: [&str; 2] = ["driver_enter", "driver_return"];
+
+/// Returns whether the driver is there, as a module or as a part of the kernel.
+#[must_use]
+pub fn is_there() -> bool {
+    Path::new("/sys/module/amdgpu").exists()
+}
 
 /// The names of probed functions by their addresses.
 #[derive(Clone, Debug, Default)]

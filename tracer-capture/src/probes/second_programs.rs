@@ -6,7 +6,10 @@
 //! both.
 
 use super::Prober;
-use crate::{inventory::Probe, kernel::kallsyms::Kallsyms};
+use crate::{
+    inventory::Probe,
+    kernel::{btf::Btf, kallsyms::Kallsyms},
+};
 use tracer_core::family::Family;
 
 /// The function that runs programs preemptibly (kernel/trace/bpf_trace.c).
@@ -21,10 +24,14 @@ pub fn is(program: &str) -> bool {
     program.ends_with(SUFFIX)
 }
 
-/// Returns whether this kernel needs twins. A kernel that hides its functions may need them.
+/// Returns whether this kernel needs twins, by its types, or by its functions on a kernel without types. A kernel that hides both may
+/// need them.
 #[must_use]
-pub fn needed(symbols: Option<&Kallsyms>) -> bool {
-    symbols.is_none_or(|symbols| !symbols.find(PREEMPTIBLE).is_empty())
+pub fn needed(btf: Option<&Btf>, symbols: Option<&Kallsyms>) -> bool {
+    match btf {
+        Some(btf) => btf.has_function(PREEMPTIBLE),
+        None => symbols.is_none_or(|symbols| !symbols.find(PREEMPTIBLE).is_empty()),
+    }
 }
 
 /// Attaches to system call events: `[program, its twin, event]` each.

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    os::fd::{AsFd, BorrowedFd},
     sync::{Arc, atomic::AtomicBool},
     thread::JoinHandle,
 };
@@ -151,6 +152,11 @@ impl EbpfSource {
             self.undecoded += u64::from(!known);
         }
         count > 0
+    }
+
+    /// Returns the descriptor that is readable while there are records.
+    pub(super) fn records(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
     }
 
     pub(super) fn mark(&self) -> u64 {

@@ -64,18 +64,20 @@ pub(super) fn load(
         rings: rings.as_ref().ok(),
         driver_events: &driver_events,
     };
-    // As long as the creation of the maps.
-    let symbols = || Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[second_programs::PREEMPTIBLE]].concat());
+    // The kernel needs longer to print its functions than to create the maps.
+    let has_driver = driver::is_there();
+    let symbols = || {
+        if has_driver || btf.is_none() {
+            Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[second_programs::PREEMPTIBLE]].concat())
+        } else {
+            Ok(Kallsyms::default())
+        }
+    };
     let (symbols, ebpf) = parallel::both(symbols, || loaded.open(loader));
-    let twins = second_programs::needed(symbols.as_ref().ok());
+    let twins = second_programs::needed(btf.as_ref(), symbols.as_ref().ok());
     let raw = Raw::new(twins, &tasks.0);
     let sees_last_thread = layout.sees_last_thread();
     let mut ebpf = ebpf?;
-    let has_driver = symbols.as_ref().is_ok_and(|symbols| {
-        driver::FUNCTIONS
-            .iter()
-            .any(|name| symbols.matching(name).next().is_some())
-    });
     let multi = multi(&ebpf, object, options.api, has_driver);
     // The ring of the log is taken out of the object before the object's programs are loaded.
     let listener = options
@@ -129,19 +131,19 @@ fn is_usual(program: &str, api: Api) -> bool {
     !seldom
 }
 
-/// The programs of uprobes; the first one is small.
+/// The programs of uprobes; the first one is small. The others are loaded from the end on, and the last ones take longest.
 const UPROBES: [&str; 11] = [
     "hsa_queue_enter",
-    "api_enter",
-    "api_return",
     "code_object",
-    "doorbell",
-    "doorbell_by_signal",
     "hsa_queue_enter_described",
-    "hsa_queue_return",
     "reserve",
     "runtime_init",
     "sdma_doorbell",
+    "api_return",
+    "api_enter",
+    "hsa_queue_return",
+    "doorbell_by_signal",
+    "doorbell",
 ];
 
 /// Loads the programs of uprobes, and those of the driver's functions if there are any, for links; loads none on kernels that do not

@@ -110,8 +110,9 @@ impl Session {
     /// Returns which of these processes have mapped a runtime. The probes of that runtime are attached by then.
     pub(crate) fn scan(&self, pids: Vec<u32>) -> Result<Vec<u32>, CaptureError> {
         let (reply, answer) = mpsc::channel();
-        let sent = self.asks.send(Ask { pids, reply }).ok();
-        sent.and_then(|()| answer.recv().ok()).ok_or_else(|| {
+        let sent = self.asks.send(Ask { pids, reply });
+        let answer = sent.then(|| answer.recv().ok()).flatten();
+        answer.ok_or_else(|| {
             let gone = io::Error::other("the thread that attaches probes has exited");
             CaptureError::system("attaching", gone)
         })

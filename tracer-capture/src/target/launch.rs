@@ -124,7 +124,8 @@ pub struct Waiting {
 pub struct Process {
     /// Its id, which may be reused for another process once it has exited.
     pub pid: u32,
-    descriptor: OwnedFd,
+    /// Refers to it, and is readable once it has exited.
+    pub descriptor: OwnedFd,
 }
 
 /// A command that runs.

@@ -81,9 +81,9 @@ pub fn lint(project: &Project) -> Result<()> {
     let mut cargo = cargo::workspace(project);
     cargo.args(["clippy", "--workspace", "--all-targets"]);
     cmd::run(cargo.envs(project.variables()).args(["--", "--deny", "warnings"]))?;
-    // Without what can be left out of the program.
+    // Without what can be left out of the program. Only the workspace as a whole has the dependencies that are checked already.
     let mut cargo = cargo::workspace(project);
-    cargo.args(["clippy", "--package", "tracer-cli", "--no-default-features"]);
+    cargo.args(["clippy", "--workspace", "--no-default-features"]);
     cmd::run(cargo.envs(project.variables()).args(["--", "--deny", "warnings"]))
 }
 

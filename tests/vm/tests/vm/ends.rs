@@ -38,11 +38,11 @@ pub fn the_exiting_thread_takes_the_last_sample(machine: &mut Machine) {
         let run = Run::read(dir, Command::new("true").output().unwrap());
         let queue = run.queues().find(|queue| queue.unseen == Some(UNSEEN)).unwrap();
         assert_eq!((queue.watched_to_end, queue.read_index), (Some(true), Some(9)));
-        let samples = run.facts.iter().filter_map(|fact| match fact {
+        let mut samples = run.facts.iter().filter_map(|fact| match fact {
             Fact::Progress(sample) if sample.queue == queue.queue => Some(sample),
             _ => None,
         });
-        let last = samples.last().unwrap();
+        let last = samples.next_back().unwrap();
         println!("{} {leave}: {last:?}", machine.kernel);
         assert_eq!((last.read_index, last.write_index), (9, 9));
     }

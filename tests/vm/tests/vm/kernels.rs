@@ -60,7 +60,7 @@ pub fn programs_that_copy_stacks_are_accepted(machine: &mut Machine) {
 
 /// Where the kernel has such links, one serves the entries of all functions of the driver, and one their returns: each probe of its own
 /// would be a perf event, which the kernel removes one by one. Debian's 6.1 is built without them (CONFIG_FPROBE).
-pub fn functions_of_the_driver_share_links(machine: &mut Machine) {
+pub fn programs_and_links_are_those_of_the_kernel(machine: &mut Machine) {
     // The events that tracer has open, whichever of its processes has them.
     let count = r#"for pid in $(pidof tracer); do ls -l /proc/$pid/fd | grep -cE "perf_event|bpf.link"; done | sort -n | tail -n 1"#;
     let (output, trace) = machine.record("", &format!("sh -c '{count}'"));
@@ -71,6 +71,16 @@ pub fn functions_of_the_driver_share_links(machine: &mut Machine) {
     assert!(probes.iter().all(|probe| probe["attached"] == true), "{probes:?}");
     let share = machine.kernel != "6.1";
     assert_eq!(events < functions, share, "{events} perf events, {functions} functions");
+    // Only where the kernel may preempt programs: two at events of system calls, and no raw ones at those of processes.
+    let preempts = machine.kernel == "7.x";
+    let of = |symbol| probes.iter().filter(move |probe| probe["symbol"] == symbol);
+    assert_eq!(of("syscalls:sys_enter_ioctl").count(), if preempts { 2 } else { 1 });
+    let exits: Vec<_> = of("sched:sched_process_exit").map(|probe| &probe["resolver"]).collect();
+    let raw = if preempts { Value::Null } else { "BTF".into() };
+    assert!(
+        !exits.is_empty() && exits.iter().all(|resolver| **resolver == raw),
+        "{exits:?}"
+    );
     assert!(
         share || events > 2 * functions,
         "{events} perf events, {functions} functions"

@@ -34,7 +34,7 @@ fn with_drivers(kernel: &str) {
     Machine::boot(kernel, &[Module::Amdgpu, Module::Mock]).hold(checks![
         kernels::jobs_are_counted_and_traced,
         kernels::kfd_answers,
-        kernels::functions_of_the_driver_share_links,
+        kernels::programs_and_links_are_those_of_the_kernel,
         ring::jobs_and_ioctls,
         together::all_that_is_traced_at_once_equals_its_truth,
         together::all_that_perf_captures_equals_its_truth,

@@ -26,6 +26,17 @@ enum Passed {
 }
 
 impl Btf {
+    /// Returns whether the kernel itself has a function of this name.
+    #[must_use]
+    pub fn has_function(&self, name: &str) -> bool {
+        let functions = self.sections.first().into_iter().flat_map(|section| {
+            let named = section.types.iter().map(|&at| (section.info(at), section.word(at)));
+            named.filter_map(|(info, name)| matches!(info, Some((BtfKind::Func, ..))).then_some(name?))
+        });
+        let mut names = functions.filter_map(|offset| self.string(offset));
+        names.any(|found| found == name.as_bytes())
+    }
+
     /// Returns the parameters of functions of the module that are passed in registers: for each the name of the structure that it
     /// points to, if it does. A function is absent if it is not in the module, or if several of its functions have that name.
     #[must_use]
