@@ -32,6 +32,7 @@ use crate::{
         memory::{Scattered, Seen},
         taken::Taken,
     },
+    wake::Waker,
 };
 
 /// Time between two samples of a queue whose indexes move.
@@ -92,16 +93,18 @@ struct Shared {
 }
 
 impl Sampler {
-    /// Starts the thread, which has no queues to sample yet. `readers` read the memory.
+    /// Starts the thread, which has no queues to sample yet. `readers` read the memory; `waker` wakes the thread that takes the samples
+    /// if packets wait for it.
     ///
     /// # Errors
     /// Returns an error if the thread cannot be created.
-    pub fn start(readers: Readers) -> Result<Self, CaptureError> {
+    pub fn start(readers: Readers, waker: Waker) -> Result<Self, CaptureError> {
         let shared = Arc::new(Shared::default());
         let (sender, samples) = sync_channel(WAITING);
         let worker = Worker {
             shared: Arc::clone(&shared),
             sender,
+            waker,
             memory: Scattered::new(readers),
             queues: Vec::new(),
             signals: Vec::new(),
@@ -191,6 +194,7 @@ struct Watched {
 struct Worker {
     shared: Arc<Shared>,
     sender: SyncSender<Sample>,
+    waker: Waker,
     memory: Scattered,
     /// Sorted by process.
     queues: Vec<Watched>,
@@ -316,7 +320,7 @@ impl Worker {
             let (Some(_), Some([read_index, _])) = (watched.position.ring, watched.seen) else {
                 continue;
             };
-            let (sender, waiting) = (&self.sender, &self.shared.taken);
+            let (sender, waker, waiting) = (&self.sender, &self.waker, &self.shared.taken);
             let (next, read) = taken::read(
                 &mut self.memory,
                 &watched.position,
@@ -328,6 +332,8 @@ impl Worker {
                         waiting.fetch_add(1, Ordering::Relaxed);
                         sender.try_send(Sample::Taken(taken)).is_ok()
                     };
+                    // The room would be full before the recorder looks by itself.
+                    waker.wake();
                     if has_room && !sent {
                         waiting.fetch_sub(1, Ordering::Relaxed);
                     }

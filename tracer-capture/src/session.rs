@@ -79,8 +79,11 @@ pub(crate) const EBPF_NAP: Duration = Duration::from_millis(1);
 /// The part of the time without records for which the collector sleeps next.
 const NAP_PART: u32 = 4;
 
-/// The most bytes of records that programs write in a microsecond: two processors that do nothing but ring doorbells, and some more.
-const BYTES_PER_US: u64 = 256;
+/// The longest: what is counted and shown at intervals must not wait.
+const LONGEST_NAP: Duration = Duration::from_millis(50);
+
+/// The most bytes of records that programs on one processor write in a microsecond, if it only rings doorbells.
+const BYTES_PER_US: u64 = 128;
 
 /// The part of the buffer that may fill while the collector sleeps.
 const BUFFER_PART: u64 = 2;
@@ -127,7 +130,9 @@ impl Asks {
 
 /// Returns the time in which programs write no more than a part of this buffer.
 fn longest_nap(buffer_bytes: u32) -> Duration {
-    Duration::from_micros(u64::from(buffer_bytes) / BUFFER_PART / BYTES_PER_US).max(EBPF_NAP)
+    let processors = std::thread::available_parallelism().map_or(1, |number| number.get() as u64);
+    let part = u64::from(buffer_bytes) / BUFFER_PART;
+    Duration::from_micros(part / (BYTES_PER_US * processors)).clamp(EBPF_NAP, LONGEST_NAP)
 }
 
 /// Where the events come from.
@@ -294,7 +299,7 @@ impl Session {
     }
 
     /// Sleeps, if [`Self::drain`] found no record for this time: ever longer, until the programs could fill half of the buffer
-    /// meanwhile. A record whose memory must be read soon ends the sleep, and so does [`Self::waker`].
+    /// meanwhile. A record whose memory must be read soon ends a longer sleep, and so does [`Self::waker`].
     pub fn wait(&mut self, without_records: Duration) {
         match &self.source {
             Source::Ebpf(source) => {

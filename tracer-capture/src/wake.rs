@@ -41,11 +41,11 @@ impl Waker {
         ];
         // An interrupted or failed wait only makes the next check early.
         let _ = poll(&mut waits, Timespec::try_from(timeout).ok().as_ref());
-        let [woken, readable] = waits.map(|wait| !wait.revents().is_empty());
-        if woken {
+        let [is_woken, is_readable] = waits.map(|wait| !wait.revents().is_empty());
+        if is_woken {
             let _ = read(&self.0, &mut [0; 8]);
         }
-        readable
+        readable.is_some() && is_readable
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
         const NEVER: Duration = Duration::from_secs(3600);
         let thread = std::thread::spawn(move || other.wait(None, NEVER));
         waker.wake();
-        thread.join().unwrap();
+        assert!(!thread.join().unwrap(), "there is no other descriptor");
         // That wake is over.
         let began = Instant::now();
         assert!(!waker.wait(None, Duration::from_millis(20)));

@@ -92,7 +92,7 @@ impl<S: Sink> Collector<S> {
             session,
             out,
             model: Model::new(),
-            samples: Samples::start(target::readers()?)?,
+            samples: Samples::start(target::readers()?, waker.clone())?,
             gauges: Arc::clone(&gauges),
             quiet_since: Instant::now(),
         };
@@ -162,7 +162,7 @@ struct Work<S> {
     model: Model,
     samples: Samples,
     gauges: Arc<Gauges>,
-    /// When the last record was taken.
+    /// When the last record or sample was taken.
     quiet_since: Instant,
 }
 
@@ -197,13 +197,16 @@ impl<S: Sink> Work<S> {
                 self.stop();
                 last = Some((self.session.mark(), Instant::now() + PATIENCE));
             }
-            self.samples.collect(&self.session);
+            if self.samples.collect(&self.session) {
+                // More will come.
+                self.quiet_since = Instant::now();
+            }
             let is_more = self.drain();
             let out = &mut self.out;
             self.samples
                 .apply(&self.session, &mut self.model, |fact| out.take(fact));
             let is_due = shown.elapsed() >= SNAPSHOT;
-            if ticked.elapsed() >= TICK || stopping {
+            if ticked.elapsed() >= TICK || stopping || is_due {
                 // Asking for losses costs more than anything else of an idle recording.
                 let count_losses = stopping || is_due || self.quiet_since >= ticked;
                 ticked = Instant::now();

@@ -30,8 +30,10 @@ use crate::{
     say::say,
 };
 
-/// Interval at which tracer asks for the status of a subject that has exited: another thread gets it.
-const LOOK: Duration = Duration::from_millis(1);
+/// Interval at which tracer asks whether the subject has exited, if it cannot wait for that.
+const LOOK: Duration = Duration::from_millis(5);
+/// Interval at which tracer asks for the status of a command that has exited: another thread gets it.
+const SOON: Duration = Duration::from_millis(1);
 
 /// The reader process, which reads files and memory of other processes for this one. Set once, while the process has one thread.
 static READERS: OnceLock<Readers> = OnceLock::new();
@@ -289,11 +291,12 @@ impl Watched {
 
     /// Waits until the whole subject has exited.
     pub async fn end(&mut self) -> anyhow::Result<Ending> {
+        let mut have_exited = true;
         match self {
-            Self::Command(running) => exited(&running.process.descriptor).await,
+            Self::Command(running) => have_exited = exited(&running.process.descriptor).await,
             Self::Processes(candidates) => {
                 for candidate in candidates {
-                    exited(&candidate.pidfd).await;
+                    have_exited &= exited(&candidate.pidfd).await;
                 }
             }
             Self::System => std::future::pending().await,
@@ -302,16 +305,17 @@ impl Watched {
             if let Some(ending) = self.ended()? {
                 return Ok(ending);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(if have_exited { SOON } else { LOOK }).await;
         }
     }
 }
 
-/// Waits until a process has exited. Returns early if that cannot be waited for.
-async fn exited(pidfd: &OwnedFd) {
+/// Waits until a process has exited. Returns `false` if that cannot be waited for.
+async fn exited(pidfd: &OwnedFd) -> bool {
     // SAFETY: the descriptor is borrowed, so that it stays open, and is the same for as long as the registration.
     let registered = unsafe { AsyncFd::register_with_interest(pidfd.as_fd(), Interest::READABLE) };
-    if let Ok(process) = registered {
-        let _ = process.readable().await;
+    match registered {
+        Ok(process) => process.readable().await.is_ok(),
+        Err(_) => false,
     }
 }

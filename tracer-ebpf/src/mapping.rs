@@ -15,7 +15,7 @@ use aya_ebpf::{
         generated::{bpf_get_attach_cookie, bpf_task_pt_regs},
     },
     macros::{map, tracepoint, uprobe},
-    maps::Array,
+    maps::{Array, LruHashMap},
     programs::{ProbeContext, TracePointContext},
 };
 use tracer_common::{
@@ -92,23 +92,60 @@ fn is_known(file: FileKey) -> bool {
     false
 }
 
+/// A mapping for which a process is paused.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Mapping {
+    address: u64,
+    file: FileKey,
+}
+
+/// The last mapping for which the first program paused a thread, until its twin has seen that.
+#[map]
+static PAUSED: LruHashMap<u64, Mapping> = LruHashMap::with_max_entries(4096, 0);
+
 #[tracepoint]
 pub fn mmap_exit(ctx: TracePointContext) -> u32 {
-    exit(&ctx)
+    if let Some((current, mapping)) = unknown(&ctx) {
+        let _ = PAUSED.insert(current.key(), mapping, 0);
+        pause_for(current, mapping);
+    }
+    0
 }
 
-/// A twin, as for ioctls. The first one that runs pauses the process.
+/// A twin, as for ioctls. It pauses the process if the kernel skipped the first program, which otherwise runs before it.
 #[tracepoint]
 pub fn mmap_exit_twin(ctx: TracePointContext) -> u32 {
-    exit(&ctx)
+    if let Some((current, mapping)) = unknown(&ctx) {
+        // SAFETY: an entry is plain words, which only this thread changes.
+        let is_paused = unsafe { PAUSED.get(current.key()) } == Some(&mapping);
+        let _ = PAUSED.remove(current.key());
+        if !is_paused {
+            pause_for(current, mapping);
+        }
+    }
+    0
 }
 
-/// The arguments are those in the thread's registers, which the kernel keeps for the return to the program. So the entry needs no
-/// program: removing one costs a recording's end some 60 ms. If another thread meanwhile closed the descriptor, the file is unknown,
-/// and examined; the entry could not be sure of the file either.
 #[inline(always)]
-fn exit(ctx: &TracePointContext) -> u32 {
-    let Some(current) = Current::traced() else { return 0 };
+fn pause_for(current: Current, mapping: Mapping) {
+    let wanted = Pause {
+        address: mapping.address,
+        file: mapping.file,
+        ..Pause::at_syscall(hold_reason::MAPPED, NR_MMAP)
+    };
+    pause::pause(current, wanted);
+}
+
+/// Returns the executable mapping that the thread has just made, if its process must be paused for it: that of a file that user space
+/// has not examined.
+///
+/// The arguments are those in the thread's registers, which the kernel keeps for the return to the program. So the entry needs no
+/// program, whose removal would lengthen the end of a recording. If another thread meanwhile closed the descriptor, the file is
+/// unknown; a program at the entry could not be sure of the file either.
+#[inline(always)]
+fn unknown(ctx: &TracePointContext) -> Option<(Current, Mapping)> {
+    let current = Current::traced()?;
     // SAFETY: helpers without preconditions. Any bytes are valid words.
     let arguments = unsafe {
         let registers = bpf_task_pt_regs(bpf_get_current_task_btf()) as u64;
@@ -116,27 +153,23 @@ fn exit(ctx: &TracePointContext) -> u32 {
     };
     let (Some(prot), Some(fd)) = arguments else {
         lose(LossSource::HoldRing, 1);
-        return 0;
+        return None;
     };
     if prot & PROT_EXEC == 0 || (fd as i32) < 0 || (EAGER.load() == 0 && !first_use::is_user(current)) {
-        return 0;
+        return None;
     }
     // SAFETY: syscalls:sys_exit_mmap has the result at this offset.
     let address = unsafe { ctx.read_at::<i64>(SYSCALL_ARGS) }.unwrap_or(-1);
     // Errors are -4095..=-1.
     if (-4095..0).contains(&address) {
-        return 0;
+        return None;
     }
     let file = file(fd as u32).unwrap_or_default();
-    if !is_known(file) {
-        let wanted = Pause {
-            address: address as u64,
-            file,
-            ..Pause::at_syscall(hold_reason::MAPPED, NR_MMAP)
-        };
-        pause::pause(current, wanted);
-    }
-    0
+    let mapping = Mapping {
+        address: address as u64,
+        file,
+    };
+    (!is_known(file)).then_some((current, mapping))
 }
 
 /// Entry of `hsa_init`, when the library is relocated and its API table filled. Attach cookie: the site's number.

@@ -4,6 +4,7 @@ use aya::{EbpfLoader, programs::Program};
 use std::{collections::BTreeMap, fs, os::fd::AsFd};
 
 use tracer_capture::{kernel::ebpf_object::Object, session::Api, sys::program_misses};
+use tracer_common::pause::TaskLayout;
 use tracer_e2e::baseline;
 
 /// The kernel's limit on instructions that the verifier examines (`BPF_COMPLEXITY_LIMIT_INSNS`, Linux 5.2 and later).
@@ -46,9 +47,16 @@ fn kernel() -> String {
 
 fn load_all(what: &str, object: Object, api: Api, system: u32) {
     let word = api.word();
+    // Without offsets, the verifier would remove what reads the fields. Any offset does.
+    let offset = 8_u32;
+    let task = [offset; size_of::<TaskLayout>() / size_of::<u32>()];
     let mut ebpf = EbpfLoader::new()
         .override_global("API", &word, true)
         .override_global("SYSTEM", &system, true)
+        .override_global("TASK", &task, true)
+        .override_global("EXIT_GROUP_DEAD", &offset, true)
+        .override_global("SIGNAL_NUMBER", &offset, true)
+        .override_global("SIGNAL_HANDLER", &offset, true)
         .load(object.bytes().expect("built by xtask"))
         .expect("the object loads; root is needed");
     let mut names: Vec<String> = Vec::new();

@@ -27,6 +27,7 @@ use tracer_capture::{
         resolver::{self, debug::NoDebugFiles},
     },
     sampler::{Sample, Sampler},
+    wake::Waker,
 };
 use tracer_core::model::Position;
 use tracer_faults::{
@@ -235,7 +236,8 @@ fn the_sampler_passes_over_memory_that_blocks() {
         let outcome = || -> Result<(), String> {
             until("the program of sleep", || mapped().is_some())?;
             let of_victim = queue(victim.id(), mapped().unwrap_or_default());
-            let sampler = Sampler::start(readers()).map_err(|e| e.to_string())?;
+            let waker = Waker::new().map_err(|e| e.to_string())?;
+            let sampler = Sampler::start(readers(), waker).map_err(|e| e.to_string())?;
             let own = std::process::id();
             let mut queues: Vec<Position> = (0..16).map(|page| queue(own, memory.address() + 4096 * page)).collect();
             queues.push(of_victim);

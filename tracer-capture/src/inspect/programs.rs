@@ -18,7 +18,6 @@ use crate::{
     },
     session::{self, Loading},
 };
-use tracer_common::pause::TaskLayout;
 use tracer_core::family::Family;
 
 /// What the kernel accepts.
@@ -120,7 +119,12 @@ pub fn load() -> (Programs, Events, Option<Loaded>) {
         loading.open(EbpfLoader::new())
     });
     let (programs, loaded) = match opened {
-        Ok(ebpf) => attach(ebpf, plan.as_ref().ok(), &driver_events, &tasks.0),
+        Ok(ebpf) => attach(
+            ebpf,
+            plan.as_ref().ok(),
+            &driver_events,
+            Raw::new(btf.as_ref(), &tasks.0, false),
+        ),
         Err(error) => (failed(&error), None),
     };
     (programs, events, loaded)
@@ -147,15 +151,15 @@ fn attach(
     mut ebpf: Ebpf,
     rings: Option<&ring::Plan>,
     driver_events: &driver_event::Plan,
-    tasks: &TaskLayout,
+    raw: Raw,
 ) -> (Programs, Option<Loaded>) {
     let hits = ebpf.take_map("COST_HITS");
     let hits = hits.and_then(|map| Hits::try_from(map).ok());
     let (mut prober, loaded) = Prober::load_each(ebpf, Multi::default());
     // Also attaches the programs that only some kernels need.
     let mut probes = ioctl::attach(&mut prober, true);
-    for preemptible in [false, true] {
-        probes.extend(process::attach(&mut prober, Raw::new(preemptible, tasks)));
+    for raw in [raw, raw.other()] {
+        probes.extend(process::attach(&mut prober, raw));
     }
     probes.extend(mapping::attach(&mut prober, true));
     probes.extend(rings.map(|plan| plan.attach(&mut prober)).unwrap_or_default());

@@ -10,8 +10,8 @@ use crate::{
 };
 use tracer_core::family::Family;
 
-/// Returns the offsets, in the kernel's structures, of what the programs read about processes and files, from the kernel's BTF.
-/// Without BTF files are not recognised, and each mapping is examined.
+/// Returns the offsets, in the kernel's structures, of what the programs read about processes and files, from the kernel's BTF. A kernel
+/// without BTF refuses the programs.
 #[must_use]
 pub fn tasks(btf: Option<&Btf>) -> Plain<TaskLayout> {
     Plain(btf.map_or(TaskLayout::NONE, layout))

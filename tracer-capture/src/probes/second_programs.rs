@@ -24,13 +24,14 @@ pub fn is(program: &str) -> bool {
     program.ends_with(SUFFIX)
 }
 
-/// Returns whether this kernel needs twins, by its types, or by its functions on a kernel without types. A kernel that hides both may
-/// need them.
+/// Returns whether this kernel needs twins, by its types or its functions. A kernel that hides both may need them.
 #[must_use]
 pub fn needed(btf: Option<&Btf>, symbols: Option<&Kallsyms>) -> bool {
-    match btf {
-        Some(btf) => btf.has_function(PREEMPTIBLE),
-        None => symbols.is_none_or(|symbols| !symbols.find(PREEMPTIBLE).is_empty()),
+    let is_symbol = symbols.map(|symbols| !symbols.find(PREEMPTIBLE).is_empty());
+    let is_type = btf.map(|btf| btf.has_function(PREEMPTIBLE));
+    match (is_type, is_symbol) {
+        (None, None) => true,
+        (is_type, is_symbol) => is_type == Some(true) || is_symbol == Some(true),
     }
 }
 

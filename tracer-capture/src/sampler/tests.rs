@@ -41,7 +41,7 @@ fn wait_for(sampler: &Sampler, handle: u64, indexes: (u64, u64)) -> Progress {
 #[test]
 fn changes_are_sampled_and_the_last_sample_comes_at_the_end() {
     let queues: Vec<[AtomicU64; 2]> = (0..1000).map(|_| Default::default()).collect();
-    let sampler = Sampler::start(readers()).unwrap();
+    let sampler = Sampler::start(readers(), Waker::new().unwrap()).unwrap();
     sampler.watch(queues.iter().map(own).collect());
     let moving = own(&queues[500]);
     wait_for(&sampler, moving.handle, (0, 0));
@@ -75,7 +75,7 @@ fn queues_of_processes_that_ended_are_passed_over() {
     };
     child.wait().unwrap();
     let indexes = [AtomicU64::new(1), AtomicU64::new(2)];
-    let sampler = Sampler::start(readers()).unwrap();
+    let sampler = Sampler::start(readers(), Waker::new().unwrap()).unwrap();
     sampler.watch(vec![gone, own(&indexes)]);
     wait_for(&sampler, own(&indexes).handle, (1, 2));
     assert!(of_queues(sampler.finish().into_iter()).all(|sample| sample.handle != gone.handle));

@@ -64,10 +64,10 @@ pub(super) fn load(
         rings: rings.as_ref().ok(),
         driver_events: &driver_events,
     };
-    // The kernel needs longer to print its functions than to create the maps.
+    // The kernel needs longer to print its functions than to create the maps, and only those of the driver get probes.
     let has_driver = driver::is_there();
     let symbols = || {
-        if has_driver || btf.is_none() {
+        if has_driver {
             Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[second_programs::PREEMPTIBLE]].concat())
         } else {
             Ok(Kallsyms::default())
@@ -75,7 +75,7 @@ pub(super) fn load(
     };
     let (symbols, ebpf) = parallel::both(symbols, || loaded.open(loader));
     let twins = second_programs::needed(btf.as_ref(), symbols.as_ref().ok());
-    let raw = Raw::new(twins, &tasks.0);
+    let raw = Raw::new(btf.as_ref(), &tasks.0, twins);
     let sees_last_thread = layout.sees_last_thread();
     let mut ebpf = ebpf?;
     let multi = multi(&ebpf, object, options.api, has_driver);

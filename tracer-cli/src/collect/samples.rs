@@ -5,6 +5,7 @@ use tracer_capture::{
     sampler::{self, Sample, Sampler},
     session::Session,
     sys,
+    wake::Waker,
 };
 use tracer_core::{model::Model, tables::Fact};
 
@@ -21,10 +22,10 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Starts the sampler, with no queues yet.
-    pub fn start(readers: Readers) -> anyhow::Result<Self> {
+    /// Starts the sampler, with no queues yet. `waker` wakes the thread that collects.
+    pub fn start(readers: Readers, waker: Waker) -> anyhow::Result<Self> {
         Ok(Self {
-            sampler: Some(Sampler::start(readers.clone())?),
+            sampler: Some(Sampler::start(readers.clone(), waker)?),
             readers,
             waiting: Vec::new(),
             mark: 0,
@@ -32,13 +33,14 @@ impl Samples {
         })
     }
 
-    /// Collects the samples taken up to now, unless earlier samples still wait for records.
-    pub fn collect(&mut self, session: &Session) {
+    /// Collects the samples taken up to now, unless earlier samples still wait for records. Returns whether samples wait.
+    pub fn collect(&mut self, session: &Session) -> bool {
         if let Some(sampler) = self.sampler.as_ref().filter(|_| self.waiting.is_empty()) {
             self.waiting.extend(sampler.samples());
             // If a sample has seen the work of a doorbell, that doorbell's record was written before this mark.
             self.mark = session.mark();
         }
+        !self.waiting.is_empty()
     }
 
     /// Passes the samples to the model, once the model has every record that had been written by then.

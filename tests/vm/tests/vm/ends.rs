@@ -1,5 +1,6 @@
 //! The last sample of a process's queues, which the exiting thread takes: at its exit since Linux 6.16, before that at `exit_group` and
-//! at signals.
+//! at signals. On kernels from 6.16 up to those that preempt raw programs, the program at the exit is a raw one:
+//! `tests/e2e/tests/progress.rs` tests it where the tests run on such a kernel.
 
 use std::process::Command;
 

@@ -7,7 +7,7 @@ use tracer_vm::{Command, Module};
 
 use tracer_e2e::scenario::report;
 
-use crate::machine::{Machine, json};
+use crate::machine::{Machine, json, read_json};
 
 /// Returns a ring's counter of drm-sched-mock.
 fn count(rings: &Value, ring: &str, counter: &str) -> u64 {
@@ -85,6 +85,10 @@ pub fn programs_and_links_are_those_of_the_kernel(machine: &mut Machine) {
         share || events > 2 * functions,
         "{events} perf events, {functions} functions"
     );
+    // The C library is the only file that this program maps itself: one pause, also where two programs see the mapping.
+    let (_, trace) = machine.record("--api hsa", "true");
+    let pauses = &read_json(&trace.join("manifest.json"))["pauses"];
+    assert_eq!(pauses["count"], 1, "{pauses}");
 }
 
 /// Every job of the mock causes one event of each kind, the first in the context of the process that requested it.

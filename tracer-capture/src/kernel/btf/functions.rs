@@ -26,14 +26,30 @@ enum Passed {
 }
 
 impl Btf {
-    /// Returns whether the kernel itself has a function of this name.
+    /// Returns whether the kernel itself has a function of this name. Compilers change some functions, which then are missing.
     #[must_use]
     pub fn has_function(&self, name: &str) -> bool {
-        let functions = self.sections.first().into_iter().flat_map(|section| {
-            let named = section.types.iter().map(|&at| (section.info(at), section.word(at)));
-            named.filter_map(|(info, name)| matches!(info, Some((BtfKind::Func, ..))).then_some(name?))
+        self.has(BtfKind::Func, name)
+    }
+
+    /// Returns whether the kernel itself has a variable of this name, of which each processor has its own.
+    #[must_use]
+    pub fn has_variable(&self, name: &str) -> bool {
+        self.has(BtfKind::Var, name)
+    }
+
+    /// Returns whether the kernel has a structure of this name.
+    #[must_use]
+    pub fn has_structure(&self, name: &str) -> bool {
+        self.named(name).next().is_some()
+    }
+
+    fn has(&self, wanted: BtfKind, name: &str) -> bool {
+        let named = self.sections.first().into_iter().flat_map(|section| {
+            let types = section.types.iter().map(|&at| (section.info(at), section.word(at)));
+            types.filter_map(move |(info, name)| info.filter(|(kind, ..)| *kind == wanted).and(name))
         });
-        let mut names = functions.filter_map(|offset| self.string(offset));
+        let mut names = named.filter_map(|offset| self.string(offset));
         names.any(|found| found == name.as_bytes())
     }
 
