@@ -24,7 +24,8 @@ pub static TRACED: HashMap<u32, u32> = HashMap::with_max_entries(16 << 10, 0);
 /// Ring buffer flag: do not wake the reader, because it looks from time to time.
 pub const NO_WAKEUP: u64 = 1;
 
-/// Ring buffer flag: wake the reader, because it must read memory before the process changes it.
+/// Ring buffer flag (BPF_RB_FORCE_WAKEUP): wake the reader, because it must read memory before the process changes it, or a process
+/// waits for it.
 pub const WAKEUP: u64 = 2;
 
 /// BPF_NOEXIST of include/uapi/linux/bpf.h: an insertion fails if the key has an entry.

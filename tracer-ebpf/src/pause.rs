@@ -19,7 +19,7 @@ use tracer_common::{
 
 use crate::{
     atomic, kernel,
-    maps::{Current, HOLDS, MMAPABLE, lose},
+    maps::{Current, HOLDS, MMAPABLE, WAKEUP, lose},
 };
 
 /// Whether processes are paused at all.
@@ -36,8 +36,6 @@ pub static PAUSES: Array<[u64; WORDS]> = Array::with_max_entries(ENTRIES, MMAPAB
 
 /// SIGSTOP on x86-64.
 pub const SIGSTOP: u32 = 19;
-/// Ring buffer flag: wake the reader.
-const FORCE_WAKEUP: u64 = 2;
 
 /// The reason and the place of a pause.
 pub struct Pause {
@@ -137,7 +135,7 @@ pub fn pause(current: Current, wanted: Pause) {
         token,
         file: wanted.file,
     });
-    record.submit(FORCE_WAKEUP);
+    record.submit(WAKEUP);
 }
 
 /// Returns whether the recorder's last heartbeat is recent.

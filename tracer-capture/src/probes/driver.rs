@@ -95,18 +95,17 @@ pub fn attach(
     mut described: Option<(&Btf, &mut Plans)>,
 ) -> (Functions, Vec<Probe>) {
     let mut functions = Functions::default();
-    let names: Vec<&str> = FUNCTIONS
-        .iter()
-        .flat_map(|pattern| symbols.matching(pattern))
-        .map(|(name, _)| name)
+    let matching = FUNCTIONS.iter().flat_map(|pattern| symbols.matching(pattern));
+    let found: Vec<(&str, Presence<'_>)> = matching
+        .map(|(name, clones)| (name, kallsyms::presence(clones)))
         .collect();
+    let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
     let known = described
         .as_ref()
         .map(|(btf, _)| arguments::plans(btf, &names))
         .unwrap_or_default();
-    let found: Vec<(&str, &[Symbol])> = FUNCTIONS.iter().flat_map(|pattern| symbols.matching(pattern)).collect();
     // Whatever is attached finds its plan.
-    for (function, symbol) in found.iter().filter_map(|(function, clones)| one(function, clones)) {
+    for (function, symbol) in found.iter().filter_map(single) {
         // A clone has other arguments than the function in the sources.
         let plan = known.get(function).filter(|_| symbol.name == function);
         if let (Some(plan), Some(address), Some((_, plans))) = (plan, symbol.address, &mut described) {
@@ -118,10 +117,11 @@ pub fn attach(
             functions.queue_types.insert(function.to_owned(), plan.types.clone());
         }
     }
-    let together = attach_together(prober, &found);
+    let addresses = found.iter().filter_map(|found| single(found)?.1.address);
+    let together = attach_together(prober, &addresses.collect::<Vec<u64>>());
     let mut probes = Vec::new();
-    for (function, clones) in found {
-        match kallsyms::presence(clones) {
+    for (function, presence) in found {
+        match presence {
             Presence::Absent => {}
             Presence::One(symbol) => {
                 let probe = match symbol.address.filter(|_| together) {
@@ -147,24 +147,20 @@ pub fn attach(
 }
 
 /// Returns the function if it can be probed.
-fn one<'a>(function: &'a str, clones: &'a [Symbol]) -> Option<(&'a str, &'a Symbol)> {
-    match kallsyms::presence(clones) {
-        Presence::One(symbol) => Some((function, symbol)),
+fn single<'a>((name, presence): &(&'a str, Presence<'a>)) -> Option<(&'a str, &'a Symbol)> {
+    match presence {
+        Presence::One(symbol) => Some((*name, *symbol)),
         Presence::Absent | Presence::Ambiguous(_) => None,
     }
 }
 
-/// Attaches to all functions whose addresses are known, by one link for their entries and one for their returns; returns whether it
-/// did. The kernel removes two links in the time in which it removes two of some sixty perf events.
-fn attach_together(prober: &mut Prober, found: &[(&str, &[Symbol])]) -> bool {
-    let addresses: Vec<u64> = found
-        .iter()
-        .filter_map(|(function, clones)| one(function, clones)?.1.address)
-        .collect();
+/// Attaches to the functions at these addresses, by one link for their entries and one for their returns; returns whether it did. The
+/// kernel removes two links in the time in which it removes two of some sixty perf events.
+fn attach_together(prober: &mut Prober, addresses: &[u64]) -> bool {
     if addresses.is_empty() {
         return false;
     }
-    let attached = prober.kernel_functions(PROGRAMS, &addresses);
+    let attached = prober.kernel_functions(PROGRAMS, addresses);
     if let Err(error) = &attached {
         log::info!("functions of the kernel driver are probed one by one: {error}");
     }

@@ -66,15 +66,11 @@ pub(super) fn load(
     };
     // The kernel needs longer to print its functions than to create the maps, and only those of the driver get probes.
     let has_driver = driver::is_there();
-    let symbols = || {
-        if has_driver {
-            Kallsyms::read(&[driver::FUNCTIONS.as_slice(), &[second_programs::PREEMPTIBLE]].concat())
-        } else {
-            Ok(Kallsyms::default())
-        }
-    };
+    let wanted = [driver::FUNCTIONS.as_slice(), &[second_programs::PREEMPTIBLE]].concat();
+    let symbols = || has_driver.then(|| Kallsyms::read(&wanted));
     let (symbols, ebpf) = parallel::both(symbols, || loaded.open(loader));
-    let twins = second_programs::needed(btf.as_ref(), symbols.as_ref().ok());
+    let read = symbols.as_ref().and_then(|symbols| symbols.as_ref().ok());
+    let twins = second_programs::needed(btf.as_ref(), read);
     let raw = Raw::new(btf.as_ref(), &tasks.0, twins);
     let sees_last_thread = layout.sees_last_thread();
     let mut ebpf = ebpf?;
@@ -100,12 +96,13 @@ pub(super) fn load(
         inventory.add(probes);
     }
     let (functions, probes) = match symbols {
-        Ok(symbols) => {
+        Some(Ok(symbols)) => {
             let types = btf.as_ref().and_then(|kernel| kernel.with_module("amdgpu"));
             let mut plans = prober.take_map("DRIVER_PLANS")?;
             driver::attach(&mut prober, &symbols, types.as_ref().map(|types| (types, &mut plans)))
         }
-        Err(error) => {
+        None => Default::default(),
+        Some(Err(error)) => {
             log::info!("functions of the kernel driver are not watched: /proc/kallsyms: {error}");
             Default::default()
         }
@@ -146,8 +143,8 @@ const UPROBES: [&str; 11] = [
     "doorbell",
 ];
 
-/// Loads the programs of uprobes, and those of the driver's functions if there are any, for links; loads none on kernels that do not
-/// have such links.
+/// Loads programs that are attached by links: those of uprobes and, if the driver is there, those of its functions. Loads none for links
+/// that the kernel does not have.
 fn multi(ebpf: &Ebpf, object: Object, api: Api, has_driver: bool) -> Multi {
     let uprobes: Vec<_> = UPROBES.into_iter().filter(|name| is_usual(name, api)).collect();
     let functions = if has_driver { driver::PROGRAMS.as_slice() } else { &[] };

@@ -2,12 +2,10 @@
 //! at signals. On kernels from 6.16 up to those that preempt raw programs, the program at the exit is a raw one:
 //! `tests/e2e/tests/progress.rs` tests it where the tests run on such a kernel.
 
-use std::process::Command;
-
 use tracer_core::tables::Fact;
-use tracer_e2e::scenario::{Run, Scenario};
+use tracer_e2e::scenario::Scenario;
 
-use crate::machine::{Machine, quoted};
+use crate::machine::Machine;
 
 /// Packets of the program, and how many of them a doorbell of its runtime announces.
 const PACKETS: &str = "9";
@@ -20,23 +18,13 @@ pub fn the_exiting_thread_takes_the_last_sample(machine: &mut Machine) {
         // Both are one event there.
         "7.x" => &[("kill", 128 + 9)],
         kernel => {
-            println!("not checked on {kernel}: its programs are those of 6.1");
+            println!("not checked on {kernel}, which runs the same programs as 6.1");
             return;
         }
     };
     for &(leave, code) in ends {
-        let dir = machine.folder();
-        let trace = dir.path().join("t.trace");
         let workload = ["direct-doorbell", "-n", PACKETS, "--seen", SEEN, "--leave", leave];
-        let scenario = Scenario::new("trixie", "gfx1100", &workload);
-        let line = format!(
-            "tracer record -o {} -- {}",
-            trace.display(),
-            quoted(&scenario.simulated(dir.path()))
-        );
-        let output = machine.recorded_any(&line, &trace);
-        assert_eq!(output.code, code, "{line}: {}", output.stderr_text());
-        let run = Run::read(dir, Command::new("true").output().unwrap());
+        let run = machine.scenario("", "", &Scenario::new("trixie", "gfx1100", &workload), code);
         let queue = run.queues().find(|queue| queue.unseen == Some(UNSEEN)).unwrap();
         assert_eq!((queue.watched_to_end, queue.read_index), (Some(true), Some(9)));
         let mut samples = run.facts.iter().filter_map(|fact| match fact {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tracer_e2e::scenario::{folder, report};
+use tracer_e2e::scenario::{Run, Scenario, folder, report};
 use tracer_vm::{Command, Config, Kernel, Module, Output, Vm};
 
 /// A client id by which amdgpu marks its own clearing of buffers (`amdgpu_job.h`): 2^64 - 10.
@@ -116,6 +116,21 @@ impl Machine {
     /// Does what [`Self::recorded`] does, whatever the command's exit code is.
     pub fn recorded_any(&mut self, line: &str, trace: &Path) -> Output {
         repeated(|| (self.run(line), trace.to_owned())).0
+    }
+
+    /// Records a scenario, by `tracer record` with these options in this environment. The recording must end with the code.
+    pub fn scenario(&mut self, environment: &str, options: &str, scenario: &Scenario, code: i32) -> Run {
+        let dir = self.folder();
+        let trace = dir.path().join("t.trace");
+        let line = format!(
+            "{environment} tracer record {options} -o {} -- {}",
+            trace.display(),
+            quoted(&scenario.simulated(dir.path()))
+        );
+        let output = self.recorded_any(&line, &trace);
+        assert_eq!(output.code, code, "{line}: {}", output.stderr_text());
+        // The machine has the command's output; the files are here.
+        Run::read(dir, std::process::Command::new("true").output().unwrap())
     }
 
     /// Does what [`Self::record`] does, and checks that nothing was lost. Returns the output and the report, which the host creates

@@ -3,8 +3,6 @@
 //!
 //! Linux 6.1 has no FUSE passthrough, so no such memory can be given to a client there.
 
-use std::process::Command;
-
 use serde_json::json;
 use tracer_core::tables::{Evidence, Path, RingMemory};
 use tracer_e2e::{
@@ -12,24 +10,15 @@ use tracer_e2e::{
     scenario::{Run, Scenario},
 };
 
-use crate::machine::{Machine, quoted};
+use crate::machine::Machine;
 
 /// Exit code of a recording of a program that submits without any probed library.
 const UNWATCHED: i32 = 124;
 
 /// Records a scenario with device memory in the machine. The recording ends with the code.
 fn recorded(machine: &mut Machine, mut scenario: Scenario, environment: &str, code: i32) -> Run {
-    let dir = machine.folder();
     scenario.sim.push("--vram");
-    let trace = dir.path().join("t.trace");
-    let line = format!(
-        "{environment} tracer record --detail full -o {} -- {}",
-        trace.display(),
-        quoted(&scenario.simulated(dir.path()))
-    );
-    let output = machine.recorded_any(&line, &trace);
-    assert_eq!(output.code, code, "{line}: {}", output.stderr_text());
-    Run::read(dir, Command::new("true").output().unwrap())
+    machine.scenario(environment, "--detail full", &scenario, code)
 }
 
 /// The places of memory that a runtime can choose: the ring on the GPU; the ring, the queue and the signals in buffers that the
