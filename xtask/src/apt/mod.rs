@@ -193,6 +193,25 @@ fn suites(suite: &str) -> String {
     base(suite).map_or_else(|| suite.to_owned(), |base| format!("{base} {suite}"))
 }
 
+/// Returns the bytes that packages take when they are unpacked, by their field `Installed-Size` in KiB (Debian Policy, section 5.6.20).
+/// A package without it, which may be, counts with the size of its file.
+pub fn unpacked_bytes(packages: &[PathBuf]) -> Result<u64> {
+    packages.iter().try_fold(0_u64, |sum, package| {
+        let field = cmd::read(
+            Command::new("dpkg-deb")
+                .arg("--field")
+                .arg(package)
+                .arg("Installed-Size"),
+        )?;
+        let stated = field.trim().parse::<u64>().ok().map(|kib| kib.saturating_mul(1024));
+        let bytes = match stated {
+            Some(bytes) => bytes,
+            None => fs::metadata(package)?.len(),
+        };
+        Ok(sum.saturating_add(bytes))
+    })
+}
+
 /// Unpacks a package's files into a folder, which is created if it is missing. None of the package's scripts run.
 ///
 /// Links to folders stay links: packages of old releases have files in `/lib`, which is `/usr/lib` in all of them. By default `dpkg
@@ -309,8 +328,7 @@ mod tests {
         let tree = dir.path().join("tree");
         fs::create_dir_all(tree.join("DEBIAN")).unwrap();
         fs::create_dir_all(tree.join("usr/share")).unwrap();
-        let control =
-            "Package: sample\nVersion: 1\nArchitecture: all\nMaintainer: T <t@example.org>\nDescription: sample\n";
+        let control = "Package: sample\nVersion: 1\nArchitecture: all\nInstalled-Size: 12\nMaintainer: T <t@example.org>\nDescription: sample\n";
         fs::write(tree.join("DEBIAN/control"), control).unwrap();
         fs::write(tree.join("usr/share/sample"), "here").unwrap();
         let package = dir.path().join("sample.deb");
@@ -319,6 +337,7 @@ mod tests {
         let into = dir.path().join("not/there/yet");
         unpack(&package, &into).unwrap();
         assert_eq!(fs::read_to_string(into.join("usr/share/sample")).unwrap(), "here");
+        assert_eq!(unpacked_bytes(&[package.clone(), package]).unwrap(), 2 * 12 * 1024);
     }
 
     #[test]

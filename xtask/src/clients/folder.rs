@@ -13,8 +13,6 @@ use crate::lock;
 use crate::project::Project;
 use crate::setup::folder;
 
-/// Free space that a folder may need while it is made, in GiB: the largest one needs half of that.
-const FREE_GIB: u64 = 8;
 /// Where Python finds packages that Debian does not have.
 const WHEELS: &str = "usr/lib/python3/dist-packages";
 /// What cannot be had tells how to get it.
@@ -47,7 +45,6 @@ pub fn make(project: &Project, root: &Root) -> Result<()> {
     }
     // A folder of another declaration is of no use, and both may not fit.
     cmd::remove_all(&path(project, root))?;
-    enough_space(&all(project))?;
     // Folders of one suite have downloads of their own: what an interrupted attempt left belongs to one of them.
     let downloads = all(project).join("downloads").join(root.name);
     let suite = Suite::open(&downloads, &Mirror::find()?, root.suite).context(NO_NETWORK)?;
@@ -58,6 +55,9 @@ pub fn make(project: &Project, root: &Root) -> Result<()> {
     }
     let partial = all(project).join(root.name).with_extension("partial");
     cmd::remove_all(&partial)?;
+    if root.leave_out.is_empty() {
+        enough_space(&all(project), &packages)?;
+    }
     folder::create_root(&partial)?;
     for package in &packages {
         apt::unpack_without(package, &partial, root.leave_out)?;
@@ -103,15 +103,18 @@ fn request(root: &Root) -> String {
     folder::request(&[root.packages, root.alone, root.wheels, root.leave_out, &stand_ins].concat())
 }
 
-fn enough_space(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+/// Fails if packages do not fit where they will be unpacked. Without it, tar would fail after minutes.
+fn enough_space(folder: &Path, packages: &[PathBuf]) -> Result<()> {
     let space = rustix::fs::statvfs(folder).with_context(|| format!("cannot look at {}", folder.display()))?;
-    let free = space.f_bavail.saturating_mul(space.f_frsize) >> 30;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let needed = apt::unpacked_bytes(packages)?;
+    let mib = |bytes: u64| bytes >> 20;
     ensure!(
-        free >= FREE_GIB,
-        "{} has {free} GiB free, and the programs need {FREE_GIB} GiB to unpack: free some, run `cargo xtask clean-cache`, or point \
-         TRACER_CACHE elsewhere",
-        folder.display()
+        free > needed,
+        "{} has {} MiB free, and the programs need {} MiB: free some, run `cargo xtask clean-cache`, or point TRACER_CACHE elsewhere",
+        folder.display(),
+        mib(free),
+        mib(needed)
     );
     Ok(())
 }
