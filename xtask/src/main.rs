@@ -119,7 +119,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse().task) {
+    match build::stable_names::become_compiler().and_then(|()| run(&Cli::parse().task)) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");

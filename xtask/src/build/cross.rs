@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::stable_names;
 use crate::cargo;
 use crate::cmd;
 use crate::project::{Project, Toolchain};
@@ -37,7 +38,7 @@ impl CrossBuild<'_> {
         if self.output.is_file() && fs::read_to_string(&stamp).is_ok_and(|last| last == fingerprint) {
             return Ok(());
         }
-        let mut cargo = self.cargo(project, "build");
+        let mut cargo = self.cargo(project, "build")?;
         adjust(&mut cargo);
         cmd::run(&mut cargo)?;
         self.publish()?;
@@ -46,12 +47,12 @@ impl CrossBuild<'_> {
 
     /// Runs clippy over the crate, with the build's own flags. Warnings are errors.
     pub fn lint(&self, project: &Project, adjust: impl FnOnce(&mut Command)) -> Result<()> {
-        let mut cargo = self.cargo(project, "clippy");
+        let mut cargo = self.cargo(project, "clippy")?;
         adjust(&mut cargo);
         cmd::run(cargo.args(["--", "--deny", "warnings"]))
     }
 
-    fn cargo(&self, project: &Project, subcommand: &str) -> Command {
+    fn cargo(&self, project: &Project, subcommand: &str) -> Result<Command> {
         let mut cargo = cargo::plain(project);
         // Enables nightly features on a stable compiler: these targets have no prebuilt `core`.
         cargo
@@ -59,7 +60,8 @@ impl CrossBuild<'_> {
             .env("CARGO_TARGET_DIR", &self.target_dir)
             .current_dir(&self.krate);
         cargo.args([subcommand, "--release", "-Z", "build-std=core", "--target", self.target]);
-        cargo
+        stable_names::adjust(&mut cargo)?;
+        Ok(cargo)
     }
 
     /// Copies the linked file to its place, unless it is already there: later builds depend on its age.
@@ -85,7 +87,13 @@ impl CrossBuild<'_> {
         }
         files.sort();
         let mut hasher = DefaultHasher::new();
-        (&toolchain.description, self.target, &self.settings).hash(&mut hasher);
+        let fixed = (
+            &toolchain.description,
+            self.target,
+            &self.settings,
+            stable_names::VERSION,
+        );
+        fixed.hash(&mut hasher);
         for file in &files {
             let content = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
             (file, content).hash(&mut hasher);

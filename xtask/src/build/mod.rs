@@ -5,6 +5,7 @@ mod ebpf;
 mod format;
 mod gpu;
 mod mock;
+pub mod stable_names;
 
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
