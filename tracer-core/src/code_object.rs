@@ -42,8 +42,9 @@ pub struct KernelResources {
 }
 
 /// Why the kernels of a code object are not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum KernelsUnread {
     /// Its file, or the memory that it was loaded from, could not be read.
@@ -59,8 +60,9 @@ pub enum KernelsUnread {
 }
 
 /// How a code object was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum CodeObjectOrigin {
     /// It was loaded while tracer watched the runtime's list.

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use tracer_core::tables::{Fact, Misfit, Table};
+use tracer_core::tables::{Fact, Table};
 
 use crate::columns::Columns;
 use crate::error::Damage;
@@ -13,8 +13,8 @@ use crate::part::Part;
 
 /// The maximum number of rows that are handed over at once: few enough to be in a processor's cache when they are used.
 const CHUNK: usize = 512;
-/// Chunks that wait to be taken.
-const WAITING: usize = 4;
+/// Chunks that wait to be taken: with fewer, the thread that counts rows waits while the next rows of a part are decompressed.
+const WAITING: usize = 12;
 /// The maximum size of decoded rows whose memory is kept for the next part, in bytes.
 const MAX_SPARE: usize = 64 << 20;
 
@@ -198,15 +198,20 @@ impl Decoder {
         chunk.reserve(rows.len());
         self.row = rows.end;
         for row in rows.rev() {
-            let time = self.window.time(row).ok_or(Misfit { column: usize::MAX });
-            match time.and_then(|time| Ok((time, self.window.get(row)?))) {
-                Ok(row) => chunk.push(row),
-                Err(misfit) => {
-                    // Only the rows before it are returned.
-                    chunk.clear();
-                    self.damage = Some(self.unknown(row, misfit.column));
-                }
-            }
+            // Rows are large: each step between the columns and the chunk would copy one again.
+            let column = match self.window.get(row) {
+                Ok(fact) => match self.window.time(row) {
+                    Some(time) => {
+                        chunk.push((time, fact));
+                        continue;
+                    }
+                    None => usize::MAX,
+                },
+                Err(misfit) => misfit.column,
+            };
+            // Only the rows before it are returned.
+            chunk.clear();
+            self.damage = Some(self.unknown(row, column));
         }
         match self.damage.take_if(|_| chunk.is_empty()) {
             Some(damage) => Err(damage),

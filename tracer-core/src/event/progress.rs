@@ -1,12 +1,13 @@
 //! Samples of the progress of queues.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Origin;
 
 /// Why a queue was sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Occasion {
     /// The collector samples periodically.

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::Error as Unknown;
+use strum::VariantArray;
 
 use super::{
     Column, CopiedBy, CopyOp, Direction, Durations, Evidence, Form, Kind, PacketKind, Path, QueueOrigin, RingMemory,
@@ -35,12 +33,12 @@ pub trait Target {
 
 /// Has the cells of a row, from left to right.
 pub trait Source {
-    /// Reads the next cell with `read`, which returns `None` if the field does not allow this value.
+    /// Reads the next cell, which is of this kind, with `read`, which returns `None` if the field does not allow this value.
     ///
     /// # Errors
     ///
     /// There is no such cell, or the field does not allow its value.
-    fn cell<T>(&mut self, read: impl FnOnce(Value<'_>) -> Option<T>) -> Result<T, Misfit>;
+    fn cell<T>(&mut self, kind: Kind, read: impl FnOnce(Value<'_>) -> Option<T>) -> Result<T, Misfit>;
 }
 
 /// A cell has a value that its field does not allow.
@@ -73,7 +71,7 @@ impl<C: Cell> Field for C {
     }
 
     fn get(from: &mut impl Source) -> Result<Self, Misfit> {
-        from.cell(<C as Cell>::get)
+        from.cell(<C as Cell>::KIND, <C as Cell>::get)
     }
 }
 
@@ -89,7 +87,7 @@ impl<C: Cell> Field for Option<C> {
     }
 
     fn get(from: &mut impl Source) -> Result<Self, Misfit> {
-        from.cell(|value| match value {
+        from.cell(C::KIND, |value| match value {
             Value::Missing => Some(None),
             value => C::get(value).map(Some),
         })
@@ -108,7 +106,7 @@ impl<C: Cell + Default + Copy, const N: usize> Field for [C; N] {
     fn get(from: &mut impl Source) -> Result<Self, Misfit> {
         let mut values = [C::default(); N];
         for value in &mut values {
-            *value = from.cell(C::get)?;
+            *value = from.cell(C::KIND, C::get)?;
         }
         Ok(values)
     }
@@ -233,10 +231,9 @@ fn shared(bytes: &[u8]) -> Option<Arc<str>> {
     })
 }
 
-/// Parses a word of a closed set, by serde's names.
-fn word<'a, W: Deserialize<'a>>(bytes: &'a [u8]) -> Option<W> {
-    let name = str::from_utf8(bytes).ok()?;
-    W::deserialize(IntoDeserializer::<Unknown>::into_deserializer(name)).ok()
+/// Finds a word of a closed set.
+fn word<W: Named + VariantArray + Copy>(bytes: &[u8]) -> Option<W> {
+    W::VARIANTS.iter().copied().find(|word| word.name().as_bytes() == bytes)
 }
 
 fn durations(bytes: &[u8]) -> Option<Durations> {

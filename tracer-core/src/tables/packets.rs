@@ -1,14 +1,15 @@
 //! Packets other than kernel dispatches.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use tracer_common::aql::SIGNALS;
 
 use super::{Path, table};
 
 /// Kind of a packet that is not a kernel dispatch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum PacketKind {
     /// Barrier-AND.
@@ -30,8 +31,9 @@ pub enum PacketKind {
 }
 
 /// Why a published packet is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Unread {
     /// Its slot was reused before a walk reached it (earlier events were lost, or a walk was cut short).
