@@ -55,7 +55,7 @@ use crate::{
     samples::{self, Attach},
     target::proc_maps::FileId,
 };
-use tracer_core::family::Family;
+use tracer_core::{family::Family, words::with_causes};
 
 /// Attaches probes. They stay attached while this value lives.
 pub struct Prober {
@@ -533,19 +533,10 @@ fn kept<L: Send + 'static>(program: &str, link: Result<L, ProgramError>) -> Resu
     }
 }
 
-/// Returns the error with all its causes: aya's outermost sentence rarely says what happened.
+/// Returns the error with which the kernel refused a program.
 fn refused(program: &str, error: &ProgramError) -> CaptureError {
-    let mut reason = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let text = cause.to_string();
-        if !reason.contains(&text) {
-            reason = format!("{reason}: {text}");
-        }
-        source = cause.source();
-    }
     CaptureError::Refused {
         program: program.to_owned(),
-        reason,
+        reason: with_causes(error),
     }
 }

@@ -1,5 +1,6 @@
-//! Words: names of values, and nouns with their numbers.
+//! Words: names of values, nouns with their numbers, and errors with their causes.
 
+use std::error::Error;
 use std::fmt;
 
 /// A value of a closed set, which data names by a word. `strum::IntoStaticStr` implements it.
@@ -37,9 +38,46 @@ impl fmt::Display for Count {
     }
 }
 
+/// Returns what an error and its causes say, from the outermost on, each once. The outermost one alone rarely says what happened.
+#[must_use]
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug)]
+    struct Failed(&'static str, Option<Box<Failed>>);
+
+    impl fmt::Display for Failed {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Failed {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_deref().map(|cause| cause as _)
+        }
+    }
+
+    #[test]
+    fn each_cause_is_said_once() {
+        let innermost = Failed("no memory", None);
+        let middle = Failed("map EVENTS", Some(Box::new(innermost)));
+        let outermost = Failed("cannot load: map EVENTS", Some(Box::new(middle)));
+        assert_eq!(with_causes(&outermost), "cannot load: map EVENTS: no memory");
+        assert_eq!(with_causes(&Failed("alone", None)), "alone");
+    }
 
     #[test]
     fn nouns_follow_their_numbers() {

@@ -18,7 +18,7 @@ use prost::Message;
 use rustls::{ClientConfig, crypto::ring};
 use thiserror::Error;
 use tokio::time::{Instant, timeout, timeout_at};
-use tracer_core::foreign;
+use tracer_core::{foreign, words::with_causes};
 
 use crate::{error::TargetError, target::Target};
 
@@ -118,7 +118,7 @@ impl Client {
         *request.uri_mut() = self.url.clone();
         *request.headers_mut() = self.headers.clone();
         let response = self.http.request(request).await;
-        let response = response.map_err(|error| Failure::Connection(causes(&error)))?;
+        let response = response.map_err(|error| Failure::Connection(shown(&with_causes(&error))))?;
         let (status, pause) = (response.status(), pause(&response));
         let kind = response.headers().get(header::CONTENT_TYPE);
         let is_protobuf = kind.is_some_and(|kind| kind.as_bytes().starts_with(PROTOBUF.as_bytes()));
@@ -188,18 +188,4 @@ fn shown(text: &str) -> String {
     let start: String = text.chars().take(SHOWN).collect();
     let more = if start.len() < text.len() { "..." } else { "" };
     format!("{}{more}", foreign::line(start))
-}
-
-/// Returns an error with its causes, which the error alone does not show.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.ends_with(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    shown(&text)
 }

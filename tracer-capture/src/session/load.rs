@@ -1,6 +1,7 @@
 //! Loads the object and attaches its programs to their events.
 
 use std::{
+    error::Error,
     io,
     sync::{Arc, atomic::AtomicBool},
     thread::JoinHandle,
@@ -8,6 +9,7 @@ use std::{
 
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use tracer_common::pause::TaskLayout;
+use tracer_core::words::with_causes;
 
 use super::{Api, Options};
 use crate::{
@@ -241,16 +243,12 @@ impl Loading<'_> {
 }
 
 fn not_loaded(error: &EbpfError) -> CaptureError {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    let mut refused = false;
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
+    let is_refused = |cause: &(dyn Error + 'static)| {
         let io = cause.downcast_ref::<io::Error>();
-        refused |= io.is_some_and(|e| matches!(e.raw_os_error(), Some(libc::EPERM | libc::EACCES)));
-        source = cause.source();
-    }
-    if refused {
+        io.is_some_and(|error| matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)))
+    };
+    let text = with_causes(error);
+    if std::iter::successors(error.source(), |&cause| cause.source()).any(is_refused) {
         CaptureError::NotPermitted(text)
     } else {
         CaptureError::Refused {
