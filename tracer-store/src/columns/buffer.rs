@@ -1,6 +1,7 @@
 //! The cells of one column.
 
 use polars::prelude::*;
+use polars_arrow::array::{Array, BinaryViewArrayGeneric, ViewType};
 use tracer_core::tables::{Kind, Value};
 
 use super::repeated::Repeated;
@@ -117,21 +118,23 @@ impl Buffer {
             self.miss(series.len(), nullable);
             return Ok(());
         }
-        let mut push = |cell: Option<Value<'_>>| self.push(cell.unwrap_or(Value::Missing), nullable);
         match kind {
             Kind::U32 => self.fill_numbers(series.u32()?, nullable, u64::from),
             Kind::U64 => self.fill_numbers(series.u64()?, nullable, |number| number),
             Kind::I32 => self.fill_numbers(series.i32()?, nullable, |number| i64::from(number).cast_unsigned()),
             Kind::I64 => self.fill_numbers(series.i64()?, nullable, i64::cast_unsigned),
-            Kind::Bool => series
-                .bool()?
-                .iter()
-                .for_each(|cell| push(cell.map(|cell| Value::Number(u64::from(cell))))),
+            Kind::Bool => series.bool()?.iter().for_each(|cell| {
+                let number = cell.map(|cell| Value::Number(u64::from(cell)));
+                self.push(number.unwrap_or(Value::Missing), nullable);
+            }),
             Kind::Text => series
                 .str()?
-                .iter()
-                .for_each(|cell| push(cell.map(|text| Value::Bytes(text.as_bytes())))),
-            Kind::Bytes => series.binary()?.iter().for_each(|cell| push(cell.map(Value::Bytes))),
+                .downcast_iter()
+                .for_each(|cells| self.fill_texts(cells, nullable)),
+            Kind::Bytes => series
+                .binary()?
+                .downcast_iter()
+                .for_each(|cells| self.fill_texts(cells, nullable)),
         }
         Ok(())
     }
@@ -140,6 +143,27 @@ impl Buffer {
     pub(super) fn miss(&mut self, cells: usize, nullable: bool) {
         self.numbers.extend_by(0, cells);
         self.valid.extend_by(false, if nullable { cells } else { 0 });
+    }
+
+    /// Takes the cells of a column of texts or bytes. Equal views are equal texts: of the same cells, only the first one is looked at.
+    fn fill_texts<T: ViewType + ?Sized>(&mut self, cells: &BinaryViewArrayGeneric<T>, nullable: bool) {
+        let mut last = None;
+        for (row, view) in cells.views().iter().enumerate() {
+            if cells.is_null(row) {
+                self.push(Value::Missing, nullable);
+                continue;
+            }
+            let view = view.as_u128();
+            let number = match last {
+                Some((known, number)) if known == view => number,
+                _ => self.texts.number(cells.value(row).to_bytes()),
+            };
+            last = Some((view, number));
+            self.numbers.push(number);
+            if nullable {
+                self.valid.push(true);
+            }
+        }
     }
 
     /// Takes the cells of a column of numbers, all at once where none is missing.
