@@ -38,11 +38,16 @@ impl fmt::Display for Count {
     }
 }
 
+/// Returns the causes of an error, from the outermost on.
+pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&cause| cause.source())
+}
+
 /// Returns what an error and its causes say, from the outermost on, each once. The outermost one alone rarely says what happened.
 #[must_use]
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |&cause| cause.source()) {
+    for cause in causes(error) {
         let cause = cause.to_string();
         if !text.contains(&cause) {
             text = format!("{text}: {cause}");

@@ -114,8 +114,8 @@ struct Loaded {
 }
 
 impl Multi {
-    /// Loads programs of the object: those of uprobes, and those of kernel functions. Their maps are those of `ebpf`, which must still
-    /// have all of them. If the kernel refuses a program, no other one of its kind is loaded.
+    /// Loads the object's programs of uprobes and of kernel functions. The programs use the maps of `ebpf`, which must still have all
+    /// of its maps. If the kernel refuses a program, no other program of its kind is loaded.
     ///
     /// The first program of uprobes, which should be small, shows whether the kernel has such links.
     ///

@@ -9,7 +9,7 @@ use std::{
 
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use tracer_common::pause::TaskLayout;
-use tracer_core::words::with_causes;
+use tracer_core::words::{causes, with_causes};
 
 use super::{Api, Options};
 use crate::{
@@ -145,8 +145,8 @@ const UPROBES: [&str; 11] = [
     "doorbell",
 ];
 
-/// Loads programs that are attached by links: those of uprobes and, if the driver is there, those of its functions. Loads none for links
-/// that the kernel does not have.
+/// Loads the programs that links attach: programs of uprobes, and programs of the driver's functions if the driver is there. A kernel
+/// without a kind of link gets no program of that kind.
 fn multi(ebpf: &Ebpf, object: Object, api: Api, has_driver: bool) -> Multi {
     let uprobes: Vec<_> = UPROBES.into_iter().filter(|name| is_usual(name, api)).collect();
     let functions = if has_driver { driver::PROGRAMS.as_slice() } else { &[] };
@@ -248,7 +248,7 @@ fn not_loaded(error: &EbpfError) -> CaptureError {
         io.is_some_and(|error| matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)))
     };
     let text = with_causes(error);
-    if std::iter::successors(error.source(), |&cause| cause.source()).any(is_refused) {
+    if causes(error).any(is_refused) {
         CaptureError::NotPermitted(text)
     } else {
         CaptureError::Refused {

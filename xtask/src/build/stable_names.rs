@@ -11,9 +11,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-/// The variable that makes this program a wrapper of the compiler. Its value is part of the fingerprint of builds.
+/// The variable that makes this program a wrapper of the compiler.
 const VARIABLE: &str = "TRACER_XTASK_WRAPS_RUSTC";
-/// Changes when the arguments that the wrapper passes on change.
+/// Part of the fingerprint of builds: changes when the wrapper passes on other arguments than before.
 pub const VERSION: &str = "1";
 
 /// How the names of this project's own crates start.

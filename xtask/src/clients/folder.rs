@@ -55,6 +55,7 @@ pub fn make(project: &Project, root: &Root) -> Result<()> {
     }
     let partial = all(project).join(root.name).with_extension("partial");
     cmd::remove_all(&partial)?;
+    // Of the others, the packages do not state what is left.
     if root.leave_out.is_empty() {
         enough_space(&all(project), &packages)?;
     }
