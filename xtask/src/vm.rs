@@ -40,6 +40,9 @@ pub struct Vm {
     /// Processors (default 2).
     #[arg(long, value_name = "N")]
     processors: Option<u32>,
+    /// Let the clock advance by 1 ns with each instruction: durations are numbers of instructions. Needs --processors=1.
+    #[arg(long)]
+    count_instructions: bool,
     /// Seconds that the command may take (default 600).
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
@@ -86,6 +89,7 @@ impl Vm {
             rings: Some(rings.to_owned()),
             memory: None,
             processors: None,
+            count_instructions: false,
             // The callers run many programs, and an emulated processor is slow.
             timeout: Some(1800),
             share: Vec::new(),
@@ -115,6 +119,7 @@ impl Vm {
         let flags = [
             ("--no-amdgpu", self.no_amdgpu),
             ("--no-mock", self.no_mock),
+            ("--count-instructions", self.count_instructions),
             ("--verbose", self.verbose),
         ];
         let flags = flags

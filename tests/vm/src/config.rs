@@ -30,6 +30,9 @@ pub struct Config {
     pub shared: Vec<PathBuf>,
     /// The time within which the agent must be ready.
     pub boot_timeout: Duration,
+    /// Whether the machine's clock advances by 1 ns with each instruction that its processor executes, so that durations count
+    /// instructions and hardly differ between runs. Needs a machine with one processor. A machine that is idle does not wait.
+    pub counts_instructions: bool,
     /// Whether the console is this process's terminal, for [`crate::Vm::terminal`].
     pub interactive: bool,
     /// Whether the console is also copied to standard error.
@@ -52,6 +55,7 @@ impl Config {
             processors: 2,
             shared: Vec::new(),
             boot_timeout: BOOT_TIMEOUT,
+            counts_instructions: false,
             interactive: false,
             verbose: false,
             agent: find_agent()?,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal, setpriority_process};
 
 use crate::config::Config;
@@ -105,6 +105,14 @@ fn command(config: &Config, agent: &UnixStream) -> Result<Command> {
         "-m",
         &config.memory_mib.to_string(),
     ]);
+    if config.counts_instructions {
+        ensure!(
+            config.processors == 1,
+            "instructions can be counted on one processor, not on {}",
+            config.processors
+        );
+        command.args(["-icount", "shift=0,sleep=off"]);
+    }
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
     command
         .arg("-kernel")

@@ -36,6 +36,9 @@ struct Cli {
     /// Processors.
     #[arg(long, default_value_t = 2, value_name = "N")]
     processors: u32,
+    /// Let the clock advance by 1 ns with each instruction: durations are numbers of instructions. Needs --processors=1.
+    #[arg(long)]
+    count_instructions: bool,
     /// Seconds that the command may take.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     timeout: u64,
@@ -66,6 +69,7 @@ fn run(cli: Cli) -> Result<i32> {
     config.rings = cli.rings;
     config.memory_mib = cli.memory;
     config.processors = cli.processors;
+    config.counts_instructions = cli.count_instructions;
     config.shared = cli.share;
     config.verbose = cli.verbose;
     let Some((program, arguments)) = cli.command.split_first() else {

@@ -35,9 +35,22 @@ pub struct Machine {
 impl Machine {
     /// Boots a machine, and prints how long that took.
     pub fn boot(kernel: &str, modules: &[Module]) -> Self {
+        Self::boot_with(kernel, modules, |_| ())
+    }
+
+    /// Boots a machine whose clock counts instructions.
+    pub fn boot_counting(kernel: &str, modules: &[Module]) -> Self {
+        Self::boot_with(kernel, modules, |config| {
+            config.counts_instructions = true;
+            config.processors = 1;
+        })
+    }
+
+    fn boot_with(kernel: &str, modules: &[Module], change: impl FnOnce(&mut Config)) -> Self {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = folder();
         let mut config = Config::new(Kernel::find(kernel).unwrap()).unwrap();
+        change(&mut config);
         config.modules = modules.to_vec();
         config.shared = vec![shared.path().to_owned()];
         let vm = Vm::boot(&config).unwrap();

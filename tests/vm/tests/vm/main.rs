@@ -10,6 +10,7 @@ mod claims;
 mod doctor;
 mod driver_event;
 mod ends;
+mod executed;
 mod import;
 mod kernels;
 mod kfd_proc;
@@ -76,6 +77,15 @@ fn claims(kernel: &str) {
     Machine::boot(kernel, &[Module::Mock]).hold(checks![claims::jobs_on_a_compute_ring_decide_the_first_claim]);
 }
 
+/// Counts instructions. One kernel is enough to see that a change made programs worse.
+fn instructions(kernel: &str) {
+    Machine::boot_counting(kernel, &[Module::Amdgpu, Module::Mock]).hold(checks![
+        executed::a_dispatch_takes_no_more_than_before,
+        executed::calls_take_no_more_than_before,
+        executed::jobs_and_processes_take_no_more_than_before,
+    ]);
+}
+
 mod v6_1 {
     #[test]
     fn with_drivers() {
@@ -97,6 +107,11 @@ mod v6_12 {
     #[test]
     fn claims() {
         super::claims("6.12");
+    }
+
+    #[test]
+    fn instructions() {
+        super::instructions("6.12");
     }
 }
 
