@@ -9,13 +9,13 @@ mod object;
 mod ring;
 mod stamps;
 mod walk;
+mod walked;
 
 use aya_ebpf::{
     EbpfContext,
     bindings::pt_regs,
     helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns, generated::bpf_get_attach_cookie},
-    macros::{map, uprobe},
-    maps::LruHashMap,
+    macros::uprobe,
     programs::ProbeContext,
 };
 use core::ptr::addr_of_mut;
@@ -24,79 +24,31 @@ use tracer_common::{
     record::{Doorbell, Header, LossSource, UNKNOWN, doorbell_flags as flag, gate, kind},
 };
 
-use self::{ring::At, walk::Walk};
+pub use self::walked::{QueueKey, published};
+use self::{ring::At, walk::Walk, walked::Extent};
 
 use crate::{
     api,
-    maps::{Current, EVENTS, NO_EXIST, NO_WAKEUP, WAKEUP, begin_epoch, gate_word, lose},
+    maps::{Current, EVENTS, NO_WAKEUP, WAKEUP, begin_epoch, gate_word, lose},
     stacks, user,
 };
-
-/// The key of a queue: its process and the address of its `amd_queue_t`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct QueueKey {
-    pub queue: u64,
-    pub tgid: u32,
-    /// Generation of the process, so that leftovers of a process that exited are never taken for those of another.
-    pub generation: u32,
-}
-
-impl QueueKey {
-    /// Returns the key of a queue of the process that runs the program.
-    #[inline(always)]
-    pub fn of(current: Current, queue: u64) -> Self {
-        Self {
-            queue,
-            tgid: current.tgid,
-            generation: current.generation,
-        }
-    }
-}
-
-/// The extent of the walks of a queue.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Walked {
-    /// Every lower index was captured, or can no longer be captured. Concurrent programs may set this field and the others back a
-    /// little. Then packets are captured twice, which user space notices, and none is skipped.
-    pub low: u64,
-    /// Every lower index was copied by a finished walk, though perhaps before its producer had written it.
-    pub copied: u64,
-    /// One past the highest published index.
-    pub max: u64,
-}
-
-/// Queues by key. The exit of CREATE_QUEUE inserts them; the queues that were not rung for longest make room. A queue that returns
-/// after that is walked from the GPU's read index on: packets are read twice, none is skipped.
-#[map]
-pub static QUEUES: LruHashMap<QueueKey, Walked> = LruHashMap::with_max_entries(16 << 10, 0);
 
 /// Starts a new queue. Its packets are walked from its first index.
 #[inline(always)]
 pub fn begin_queue(current: Current, queue: u64) {
-    let unwalked = Walked {
+    let unwalked = Extent {
         low: 0,
         copied: 0,
         max: 0,
     };
-    match entry(QueueKey::of(current, queue), &unwalked) {
-        // SAFETY: a map value stays valid for the program's run; entries are plain integers.
-        Some(walked) => unsafe { *walked = unwalked },
-        None => lose(LossSource::QueueMap, 1),
+    // SAFETY: a helper without preconditions.
+    let now_ns = unsafe { bpf_ktime_get_ns() };
+    if let Some((_, walked)) = walked::find_or_begin(QueueKey::of(current, queue), &unwalked, now_ns) {
+        walked.extent = unwalked;
+        walked.read_index = 0;
+        walked.used_ns = now_ns;
     }
     begin_epoch();
-}
-
-/// Returns the entry of a queue, and inserts `first` if there is none. An entry is never replaced: its memory would become another
-/// queue's at once, while a program on another processor still writes to it.
-#[inline(always)]
-fn entry(key: QueueKey, first: &Walked) -> Option<*mut Walked> {
-    QUEUES.get_ptr_mut(key).or_else(|| {
-        // Another program may be faster.
-        let _ = QUEUES.insert(key, first, NO_EXIST);
-        QUEUES.get_ptr_mut(key)
-    })
 }
 
 /// Attach cookie: the site's number in its lower half, the displacement from `rdi` of the pointer to the `amd_signal_t` in its
@@ -138,13 +90,12 @@ fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs
     let is_read = walk.ring.read(at);
     let key = QueueKey::of(current, walk.ring.queue);
     if is_read {
-        match QUEUES.get_ptr_mut(key) {
-            // SAFETY: a map value stays valid for the program's run; entries are plain integers.
-            Some(walked) => unsafe {
-                walk.low = (*walked).low;
-                walk.copied = (*walked).copied;
-                walk.rung_end = (*walked).max;
-            },
+        match walked::find(key) {
+            Some((_, walked)) => {
+                walk.low = walked.extent.low;
+                walk.copied = walked.extent.copied;
+                walk.rung_end = walked.extent.max;
+            }
             None => {
                 // Nothing before this moment is claimed. The packets that the GPU has not consumed yet can be read.
                 let read_index = walk.ring.read_index;
@@ -174,24 +125,24 @@ fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs
     }
     // After the packets: the copy takes time, and the GPU may consume them.
     stacks::take(regs, time_ns);
-    let mut now = Walked {
+    let mut now = Extent {
         low: walk.low,
         copied: walk.copied,
         max: walk.rung_end_after(value),
     };
-    match entry(key, &now) {
-        // SAFETY: as above. Concurrent stores are of whole words, and each word is true by itself: see `Walked`. A published index
-        // stays published, even if another program noted it in between.
-        Some(walked) => unsafe {
-            if (*walked).max > now.max {
-                now.max = (*walked).max;
-            }
-            *walked = now;
-        },
-        None => lose(LossSource::QueueMap, 1),
+    let Some((ticket, walked)) = walked::find_or_begin(key, &now, time_ns) else {
+        return;
+    };
+    // Concurrent stores are of whole words, and each word is true by itself: see `Extent`. A published index stays published, even if
+    // another program noted it in between.
+    if walked.extent.max > now.max {
+        now.max = walked.extent.max;
     }
+    walked.extent = now;
+    walked.read_index = walk.ring.read_index;
+    walked.used_ns = time_ns;
     if let At::Pointer(place) = at {
-        object::remember(&current, place, &walk.ring, epoch);
+        object::remember(&current, place, &walk.ring, epoch, ticket);
     }
 }
 

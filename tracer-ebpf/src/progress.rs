@@ -22,7 +22,7 @@ use tracer_common::{
 };
 
 use crate::{
-    doorbell::{QUEUES, QueueKey},
+    doorbell::{self, QueueKey},
     kernel,
     maps::{Current, EVENTS, NO_WAKEUP, lose},
     signals, user,
@@ -232,11 +232,7 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
     let queue = write_pointer.wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
     // After the indexes: if the GPU took packets because of a doorbell that was seen, the program of that doorbell had noted it
     // before.
-    let rung_end = match QUEUES.get_ptr(QueueKey::of(*current, queue)) {
-        // SAFETY: a map value stays valid for the program's run; entries are plain integers.
-        Some(walked) => unsafe { (*walked).max },
-        None => UNKNOWN,
-    };
+    let rung_end = doorbell::published(QueueKey::of(*current, queue)).unwrap_or(UNKNOWN);
     let Some(mut reserved) = EVENTS.reserve::<Progress>(0) else {
         lose(LossSource::ProgressRing, 1);
         return;

@@ -85,6 +85,17 @@ fn many_queues() {
     );
 }
 
+/// What the doorbell program remembers of an object is in one of two entries, which other objects may have, too: of 1,000 queues, some
+/// sixty pairs share theirs, and a few of them with a third one.
+#[test]
+fn a_thousand_queues() {
+    on(
+        each_release(0).take(1),
+        &["multi-queue", "--queues", "1000", "-n", "4"],
+        at_least_own,
+    );
+}
+
 #[test]
 fn many_threads_on_one_queue() {
     on(

@@ -14,7 +14,9 @@ pub struct Next {
     first: u64,
     /// The packets that were read, and the indexes of the packets that were truly there.
     read: Vec<(Packet, Option<u64>)>,
-    /// The read index after the packets.
+    /// The write index after the packets.
+    write_index: Option<u64>,
+    /// The read index after that.
     read_index: Option<u64>,
 }
 
@@ -39,6 +41,7 @@ impl Sim {
                     value,
                     first: state.max,
                     read: Vec::new(),
+                    write_index: None,
                     read_index: None,
                 })
             }
@@ -54,6 +57,10 @@ impl Sim {
             next.read.push((slot.packet, slot.owner));
             return Phase::Next(next);
         }
+        let Some(write_index) = next.write_index else {
+            next.write_index = Some(self.write);
+            return Phase::Next(next);
+        };
         let Some(read_index) = next.read_index else {
             next.read_index = Some(self.read);
             return Phase::Next(next);
@@ -66,7 +73,7 @@ impl Sim {
             let time_ns = self.time_ns;
             return self.walk(Origin { time_ns, ..next.origin }, next.value);
         }
-        self.submit_next(&next, read_index);
+        self.submit_next(&next, read_index, write_index);
         let end = next.value + 1;
         self.bpf = Some(walk::State::after(self.bpf, end));
         self.known_read = Some(read_index);
@@ -75,7 +82,7 @@ impl Sim {
         Phase::Idle
     }
 
-    fn submit_next(&mut self, next: &Next, read_index: u64) {
+    fn submit_next(&mut self, next: &Next, read_index: u64, write_index: u64) {
         let (ring, first, value) = (self.config.ring, next.first, next.value);
         for (index, (_, owner)) in (first..).zip(&next.read) {
             assert_eq!(*owner, Some(index), "another packet was taken for packet {index}");
@@ -84,7 +91,7 @@ impl Sim {
             }
         }
         self.looked.get_or_insert((self.read, self.write));
-        let (origin, write_index) = (next.origin, self.write);
+        let origin = next.origin;
         let walk = Packets {
             origin,
             handle: HANDLE,

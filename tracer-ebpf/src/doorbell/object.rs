@@ -4,7 +4,7 @@
 //! leads to the same queue as long as it exists, and its memory can only become another queue's object before that queue is created.
 //! So what was learned in an earlier epoch is learned again.
 
-use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::map, maps::LruHashMap};
+use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::map, maps::Array};
 use core::ptr::{addr_of, addr_of_mut};
 use tracer_common::{
     aql::{PACKET_LEN, Packet, packet_type},
@@ -12,111 +12,146 @@ use tracer_common::{
     record::{Header, NEXT_DOORBELLS, NextDoorbell, Stamps, kind},
 };
 
-use super::{QUEUES, QueueKey, ring::Ring, stamps};
+use super::{ring::Ring, stamps, walked};
 use crate::{
-    api,
-    maps::{Current, EVENTS, NO_EXIST, NO_WAKEUP},
+    api, atomic,
+    maps::{Current, EVENTS, NO_WAKEUP},
     signals, user,
 };
 
-/// The key of an object: its process, and the address in it at which the address of the queue's signal is.
+/// What an object led to.
 #[repr(C)]
-#[derive(Clone, Copy)]
-struct ObjectKey {
-    place: u64,
-    tgid: u64,
-}
-
-/// What an object led to at its last doorbell.
-#[repr(C)]
-#[derive(Clone, Copy)]
 struct Known {
-    /// [`tag`] of the object and the epoch: a program may hold the entry while the map gives it to another object.
-    tag: u64,
-    queue: u64,
-    base: u64,
-    /// Read index at that doorbell. It is at least this now.
-    read_index: u64,
+    /// The epoch in which that was learned, with [`LEARNED`], or [`CHANGING`].
+    epoch: u64,
+    /// See [`Object`].
+    place: u64,
+    tgid: u32,
     /// Packets in the ring.
     size: u32,
-    /// Generation of the process.
-    generation: u32,
+    queue: u64,
+    base: u64,
+    /// The ticket of the queue's state: see [`walked`].
+    ticket: u64,
     /// Whether the queue was profiled then.
     profiled: u64,
 }
 
-impl Known {
-    /// What no object led to.
-    const NONE: Self = Self {
-        tag: 0,
-        queue: 0,
-        base: 0,
-        read_index: 0,
-        size: 0,
-        generation: 0,
-        profiled: 0,
-    };
+/// In the place of an epoch: the entry changes. The lower bits of epochs are free: see `EPOCH` of
+/// [`tracer_common::record::gate`].
+const CHANGING: u64 = 1;
+/// Set in each epoch: an entry that was never written has none.
+const LEARNED: u64 = 2;
 
-    /// Returns whether the entry has this tag.
+/// Entries, a power of two.
+const ENTRIES: u32 = 16 << 10;
+
+/// What objects led to. An object has one of two entries, and objects that share them replace each other: then more doorbells are
+/// walked, with the same result. A hash table would take five times as many instructions.
+#[map(name = "QUEUE_OBJECTS")]
+static OBJECTS: Array<Known> = Array::with_max_entries(ENTRIES, 0);
+
+#[inline(always)]
+fn entry(number: u32) -> Option<&'static mut Known> {
+    // SAFETY: a map value stays valid for the program's run; its words are plain integers.
+    OBJECTS.get_ptr_mut(number).map(|entry| unsafe { &mut *entry })
+}
+
+/// An object of a process in an epoch. The object is named by the address in it at which the address of the queue's signal is.
+#[derive(Clone, Copy)]
+struct Object {
+    place: u64,
+    epoch: u64,
+    tgid: u32,
+}
+
+impl Object {
     #[inline(always)]
-    fn is(&self, tag: u64) -> bool {
-        // SAFETY: a field of a valid value; other programs may change it, so each call reads it.
-        unsafe { addr_of!(self.tag).read_volatile() == tag }
+    fn of(place: u64, epoch: u64, tgid: u32) -> Self {
+        Self {
+            place,
+            epoch: epoch | LEARNED,
+            tgid,
+        }
+    }
+
+    /// Returns the number of the first of the two entries that the object may have.
+    #[inline(always)]
+    fn entries(self) -> u32 {
+        let mixed = (self.place ^ u64::from(self.tgid) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - ENTRIES.ilog2())) as u32 & !1
+    }
+
+    /// Returns whether the entry is this object's, as learned in this epoch. Other programs may change it, so each call reads it.
+    #[inline(always)]
+    fn has(self, known: &Known) -> bool {
+        // SAFETY: fields of a valid value.
+        unsafe { addr_of!(known.epoch).read_volatile() == self.epoch && self.owns(known) }
+    }
+
+    /// Returns whether the entry is this object's.
+    #[inline(always)]
+    fn owns(self, known: &Known) -> bool {
+        // SAFETY: fields of a valid value.
+        unsafe {
+            addr_of!(known.place).read_volatile() == self.place && addr_of!(known.tgid).read_volatile() == self.tgid
+        }
     }
 }
 
-/// Returns a hash of an object and the epoch. Both as they are would take more stack.
+/// Returns what the object led to in this epoch.
 #[inline(always)]
-fn tag(place: u64, epoch: u64) -> u64 {
-    place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ epoch
+fn find(object: Object) -> Option<&'static mut Known> {
+    let first = object.entries();
+    let known = entry(first)?;
+    if object.has(known) {
+        return Some(known);
+    }
+    let known = entry(first | 1)?;
+    object.has(known).then_some(known)
 }
 
-/// Objects by key. Those that were not used for longest make room.
-#[map(name = "QUEUE_OBJECTS")]
-static OBJECTS: LruHashMap<ObjectKey, Known> = LruHashMap::with_max_entries(16 << 10, 0);
-
-/// Words of an `amd_queue_t` from the read index to the properties, including both. One read takes all. From the write index on, they
-/// would need more stack than kernels before 6.13 have for this program and the walk's.
-const WORDS: usize = (queue::PROPERTIES - queue::READ_DISPATCH_ID) / 8 + 1;
+/// Words of an `amd_queue_t` from the write index to the properties, including both. One read takes all: it costs more in calls than in
+/// bytes. The write index is read first, so it may be below the read index, but not if the producer reserved the packets that it
+/// publishes: then it is above them, and the read index is not, or the doorbell is walked.
+const WORDS: usize = (queue::PROPERTIES - queue::WRITE_DISPATCH_ID) / 8 + 1;
+/// The number of the read index among them.
+const READ_INDEX: usize = (queue::READ_DISPATCH_ID - queue::WRITE_DISPATCH_ID) / 8;
 /// The bit of the properties in the last of them.
-const PROFILED: u64 = (queue::PROFILED as u64) << (8 * ((queue::PROPERTIES - queue::READ_DISPATCH_ID) % 8));
+const PROFILED: u64 = (queue::PROFILED as u64) << (8 * ((queue::PROPERTIES - queue::WRITE_DISPATCH_ID) % 8));
 
 /// Remembers what an object led to. A function of its own, to save stack: see [`Ring::read`].
 #[inline(never)]
-pub fn remember(current: &Current, place: u64, ring: &Ring, epoch: u64) {
-    let key = key(place, current.tgid);
-    // In place: an entry that is inserted again frees its former memory at once, for another object.
-    let Some(entry) = OBJECTS.get_ptr_mut(key).or_else(|| insert(key)) else {
-        // Without room, the next doorbell reads everything again.
+pub fn remember(current: &Current, place: u64, ring: &Ring, epoch: u64, ticket: u64) {
+    let object = Object::of(place, epoch, current.tgid);
+    let first = object.entries();
+    let (Some(one), Some(other)) = (entry(first), entry(first | 1)) else {
         return;
     };
-    // Another program may be using the entry. It must see a change of the tag first, and again last.
-    // SAFETY: a map value stays valid for the program's run; plain integers.
+    // SAFETY: a field of a valid value.
+    let is_current = unsafe { addr_of!(one.epoch).read_volatile() } == object.epoch;
+    let known = if object.owns(other) || (is_current && !object.owns(one)) {
+        other
+    } else {
+        one
+    };
+    // SAFETY: fields of a valid value; plain integers. One program at a time writes the entry. Others that use it see that it
+    // changes before they can see what it has.
     unsafe {
-        addr_of_mut!((*entry).tag).write_volatile(0);
-        addr_of_mut!((*entry).queue).write_volatile(ring.queue);
-        addr_of_mut!((*entry).base).write_volatile(ring.base);
-        addr_of_mut!((*entry).read_index).write_volatile(ring.read_index);
-        addr_of_mut!((*entry).size).write_volatile(ring.size);
-        addr_of_mut!((*entry).generation).write_volatile(current.generation);
-        addr_of_mut!((*entry).profiled).write_volatile(u64::from(signals::is_profiled(ring.queue)));
-        addr_of_mut!((*entry).tag).write_volatile(tag(place, epoch));
-    }
-}
-
-/// Inserts an entry that has no tag yet.
-#[inline(always)]
-fn insert(key: ObjectKey) -> Option<*mut Known> {
-    // Another program may be faster.
-    let _ = OBJECTS.insert(key, Known::NONE, NO_EXIST);
-    OBJECTS.get_ptr_mut(key)
-}
-
-#[inline(always)]
-fn key(place: u64, tgid: u32) -> ObjectKey {
-    ObjectKey {
-        place,
-        tgid: u64::from(tgid),
+        let word = addr_of_mut!(known.epoch);
+        let seen = word.read_volatile();
+        if seen == CHANGING || atomic::swap(word, seen, CHANGING) != seen {
+            // The next doorbell tries again.
+            return;
+        }
+        addr_of_mut!(known.place).write_volatile(place);
+        addr_of_mut!(known.tgid).write_volatile(current.tgid);
+        addr_of_mut!(known.size).write_volatile(ring.size);
+        addr_of_mut!(known.queue).write_volatile(ring.queue);
+        addr_of_mut!(known.base).write_volatile(ring.base);
+        addr_of_mut!(known.ticket).write_volatile(ticket);
+        addr_of_mut!(known.profiled).write_volatile(u64::from(signals::is_profiled(ring.queue)));
+        word.write_volatile(object.epoch);
     }
 }
 
@@ -128,31 +163,32 @@ pub fn ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> u6
 
 #[inline(always)]
 fn try_ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Option<u64> {
-    let known = OBJECTS.get_ptr_mut(key(place, (task >> 32) as u32))?;
-    // SAFETY: a map value stays valid for the program's run; its words are plain integers.
-    let known = unsafe { &mut *known };
-    let tag = tag(place, epoch);
-    if !known.is(tag) {
-        return None;
-    }
-    let queue = QueueKey {
-        queue: known.queue,
-        tgid: (task >> 32) as u32,
-        generation: known.generation,
+    let object = Object::of(place, epoch, (task >> 32) as u32);
+    let known = find(object)?;
+    // Once each: another program may give the entry to another object, which is found out at the end.
+    // SAFETY: fields of a valid value.
+    let (ticket, queue, base, size, profiled) = unsafe {
+        (
+            addr_of!(known.ticket).read_volatile(),
+            addr_of!(known.queue).read_volatile(),
+            addr_of!(known.base).read_volatile(),
+            u64::from(addr_of!(known.size).read_volatile()),
+            addr_of!(known.profiled).read_volatile() != 0,
+        )
     };
-    let walked = QUEUES.get_ptr_mut(queue)?;
-    // SAFETY: as above.
-    let walked = unsafe { &mut *walked };
-    let size = u64::from(known.size);
-    let first = walked.low;
+    let walked = walked::with(ticket)?;
+    let first = walked.extent.low;
     // The slots belong to these packets, and not to packets that the GPU has yet to take.
-    let is_own = value < known.read_index.wrapping_add(size);
-    if walked.copied != first || walked.max != first || value < first || !is_own {
+    let is_own = value < walked.read_index.wrapping_add(size);
+    if walked.extent.copied != first || walked.extent.max != first || value < first || !is_own {
         return None;
     }
     let run = Run {
         known,
-        tag,
+        object,
+        queue,
+        base,
+        size,
         first,
         value,
         count: value - first + 1,
@@ -162,11 +198,7 @@ fn try_ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Op
     const SINGLE: usize = NEXT_DOORBELLS[0];
     const SOME: usize = NEXT_DOORBELLS[1];
     const MANY: usize = NEXT_DOORBELLS[2];
-    let (time_ns, read_index) = match (
-        run.count <= SINGLE as u64,
-        run.count <= SOME as u64,
-        run.known.profiled != 0,
-    ) {
+    let (time_ns, read_index) = match (run.count <= SINGLE as u64, run.count <= SOME as u64, profiled) {
         (true, _, false) => run.record::<SINGLE, 0>(),
         (true, _, true) => run.record::<SINGLE, SINGLE>(),
         (_, true, false) => run.record::<SOME, 0>(),
@@ -174,13 +206,18 @@ fn try_ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Op
         (_, _, false) => run.record::<MANY, 0>(),
         (_, _, true) => None,
     }?;
+    if !walked.is_of(ticket) {
+        // The queue begins again at its next doorbell.
+        return Some(time_ns);
+    }
     let next = value.wrapping_add(1);
-    known.read_index = read_index;
-    walked.low = next;
-    walked.copied = next;
+    walked.used_ns = time_ns;
+    walked.read_index = read_index;
+    walked.extent.low = next;
+    walked.extent.copied = next;
     // Another program may have noted more in between: a published index stays published.
-    if walked.max < next {
-        walked.max = next;
+    if walked.extent.max < next {
+        walked.extent.max = next;
     }
     Some(time_ns)
 }
@@ -188,7 +225,10 @@ fn try_ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Op
 /// The packets of a usual doorbell.
 struct Run<'a> {
     known: &'a Known,
-    tag: u64,
+    object: Object,
+    queue: u64,
+    base: u64,
+    size: u64,
     first: u64,
     value: u64,
     count: u64,
@@ -200,7 +240,7 @@ impl Run<'_> {
     /// Records the doorbell with its packets, of which there are at most `N`, and the stamps of `S` of them. Returns its time, and the read index after the copy.
     #[inline(always)]
     fn record<const N: usize, const S: usize>(&self) -> Option<(u64, u64)> {
-        let (known, size, count) = (self.known, u64::from(self.known.size), self.count);
+        let (size, count) = (self.size, self.count);
         let slot = self.first & size.wrapping_sub(1);
         // A run must not cross the ring's end.
         if count > N as u64 || slot + count > size {
@@ -214,7 +254,7 @@ impl Run<'_> {
         let time_ns = unsafe { bpf_ktime_get_ns() };
         // SAFETY: `packets` has room for `N` packets.
         let packets: *mut Packet = unsafe { addr_of_mut!((*record).packets).cast() };
-        let address = known.base.wrapping_add(slot * PACKET_LEN as u64);
+        let address = self.base.wrapping_add(slot * PACKET_LEN as u64);
         // SAFETY: a field of the reserved entry, and as above. The verifier must bound the length, and it knows nothing of a count
         // that is read back: see `walk_record`.
         let copied = unsafe {
@@ -226,16 +266,12 @@ impl Run<'_> {
             };
             opaque <= N as u32 && user::copy(packets.cast(), opaque * PACKET_LEN as u32, address)
         };
-        // The read index is read first: it is never above a write index that is read later.
-        let words: Option<[u64; WORDS]> = user::read(known.queue.wrapping_add(queue::READ_DISPATCH_ID as u64));
-        let write_index = known.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64);
-        // SAFETY: a field of the reserved entry.
-        let has_write_index = unsafe { user::copy(addr_of_mut!((*record).write_index).cast(), 8, write_index) };
-        let (true, Some(words), true) = (copied, words, has_write_index) else {
+        let words: Option<[u64; WORDS]> = user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64));
+        let (true, Some(words)) = (copied, words) else {
             entry.discard(NO_WAKEUP);
             return None;
         };
-        let read_index = words[0];
+        let read_index = words[READ_INDEX];
         let mut is_valid = true;
         for i in 0..N {
             // SAFETY: below `N`; the packets up to `count` were written by the copy.
@@ -271,14 +307,15 @@ impl Run<'_> {
         // SAFETY: `record` is the reserved entry. Every field is written, except the packets past `count` and the stamps that are not ready.
         unsafe {
             addr_of_mut!((*record).header).write(header);
-            addr_of_mut!((*record).queue).write(known.queue);
+            addr_of_mut!((*record).queue).write(self.queue);
             addr_of_mut!((*record).value).write(self.value);
+            addr_of_mut!((*record).write_index).write(words[0]);
             addr_of_mut!((*record).read_index).write(read_index);
-            addr_of_mut!((*record).size).write(known.size);
+            addr_of_mut!((*record).size).write(size as u32);
             addr_of_mut!((*record).call).write(api::open_call_of(self.task));
         }
         // What was read of the entry was this object's.
-        if !known.is(self.tag) {
+        if !self.object.has(self.known) {
             entry.discard(NO_WAKEUP);
             return None;
         }
