@@ -87,6 +87,8 @@ const REST_NS: u64 = 1_000_000_000;
 /// A queue that lost its place is walked from the GPU's read index on when it is rung again: packets are read twice, and none is
 /// skipped.
 const ATTEMPTS: u32 = 32;
+/// The distance of the attempts: queues that were created together have places side by side. The attempts are spread over all of the array.
+const STRIDE: u64 = PLACES as u64 / ATTEMPTS as u64 - 3;
 
 /// Returns the state of a queue with its ticket.
 #[inline(always)]
@@ -120,6 +122,10 @@ pub fn published(key: QueueKey) -> Option<u64> {
 pub fn find_or_begin(key: QueueKey, extent: &Extent, now_ns: u64) -> Option<(u64, &'static mut Walked)> {
     let found = find(key).or_else(|| {
         let ticket = begin(&key, extent, now_ns);
+        // A place that changes hands has this ticket.
+        if ticket == 0 {
+            return None;
+        }
         Some((ticket, with(ticket)?))
     });
     if found.is_none() {
@@ -152,8 +158,9 @@ fn begin(key: &QueueKey, extent: &Extent, now_ns: u64) -> u64 {
 fn take(extent: &Extent, now_ns: u64) -> Option<u64> {
     let given = TICKETS.get_ptr_mut(0)?;
     for attempt in 1..=ATTEMPTS {
+        let step = if attempt == 1 { 1 } else { STRIDE };
         // SAFETY: a word of the map, which programs change only here.
-        let ticket = unsafe { atomic::add(given, 1) } + u64::from(PLACES);
+        let ticket = unsafe { atomic::add(given, step) } + u64::from(PLACES);
         // SAFETY: a map value stays valid for the program's run; its words are plain integers.
         let walked = unsafe { &mut *WALKED.get_ptr_mut(place(ticket))? };
         if attempt == ATTEMPTS || walked.used_ns.wrapping_add(REST_NS) < now_ns {
