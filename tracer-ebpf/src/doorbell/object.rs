@@ -12,7 +12,11 @@ use tracer_common::{
     record::{Header, NEXT_DOORBELLS, NextDoorbell, Stamps, kind},
 };
 
-use super::{ring::Ring, stamps, walked};
+use super::{
+    ring::Ring,
+    stamps,
+    walked::{self, Walked},
+};
 use crate::{
     api, atomic,
     maps::{Current, EVENTS, NO_WAKEUP},
@@ -185,6 +189,7 @@ fn try_ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Op
     }
     let run = Run {
         known,
+        walked,
         object,
         queue,
         base,
@@ -225,6 +230,7 @@ fn try_ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Op
 /// The packets of a usual doorbell.
 struct Run<'a> {
     known: &'a Known,
+    walked: *const Walked,
     object: Object,
     queue: u64,
     base: u64,
@@ -314,8 +320,13 @@ impl Run<'_> {
             addr_of_mut!((*record).size).write(size as u32);
             addr_of_mut!((*record).call).write(api::open_call_of(self.task));
         }
-        // What was read of the entry was this object's.
-        if !self.object.has(self.known) {
+        // What was read of the entry was this object's, and what was read of the place was its queue's.
+        // SAFETY: a map value stays valid for the program's run; a field that other programs may change, read once.
+        let is_own = unsafe {
+            let ticket = addr_of!(self.known.ticket).read_volatile();
+            self.object.has(self.known) && (*self.walked).is_of(ticket)
+        };
+        if !is_own {
             entry.discard(NO_WAKEUP);
             return None;
         }

@@ -82,11 +82,9 @@ static TICKETS: Array<u64> = Array::with_max_entries(1, 0);
 /// interrupted for as long.
 const REST_NS: u64 = 1_000_000_000;
 
-/// Attempts to find such a place. After these, more queues are in use than there are places, or nearly: the next one is taken.
-///
-/// A queue that lost its place is walked from the GPU's read index on when it is rung again: packets are read twice, and none is
-/// skipped.
-const ATTEMPTS: u32 = 32;
+/// Attempts to find such a place. If all fail, nearly as many queues are in use as there are places. The queue then has none, which is
+/// counted as a loss, and is adopted again at each doorbell: nothing before that is claimed.
+const ATTEMPTS: u32 = 16;
 /// The distance of the attempts: queues that were created together have places side by side. The attempts are spread over all of the array.
 const STRIDE: u64 = PLACES as u64 / ATTEMPTS as u64 - 3;
 
@@ -163,7 +161,7 @@ fn take(extent: &Extent, now_ns: u64) -> Option<u64> {
         let ticket = unsafe { atomic::add(given, step) } + u64::from(PLACES);
         // SAFETY: a map value stays valid for the program's run; its words are plain integers.
         let walked = unsafe { &mut *WALKED.get_ptr_mut(place(ticket))? };
-        if attempt == ATTEMPTS || walked.used_ns.wrapping_add(REST_NS) < now_ns {
+        if walked.used_ns.wrapping_add(REST_NS) < now_ns {
             // SAFETY: fields of a valid value. Others see that the place changes hands before they can see what it has.
             unsafe {
                 addr_of_mut!(walked.ticket).write_volatile(0);
