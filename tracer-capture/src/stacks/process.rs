@@ -179,7 +179,12 @@ impl<'a> Process<'a> {
         let Ok(text) = self.examine.proc_file(ProcFile::Maps) else {
             return;
         };
-        (self.ranges, self.generated) = ranges(&text);
+        let (all, generated) = ranges(&text);
+        // A process that exits has no mappings any more. Those that it had are still those of the sample.
+        if all.is_empty() {
+            return;
+        }
+        (self.ranges, self.generated) = (all, generated);
         let old: HashMap<_, _> = self
             .mapped
             .iter()

@@ -6,6 +6,7 @@ use std::{
     hint::black_box,
     process::ExitCode,
     ptr::null_mut,
+    time::Duration,
 };
 
 /// Bytes to fill.
@@ -66,5 +67,7 @@ fn main() -> ExitCode {
     }
     // SAFETY: as above.
     assert_eq!(unsafe { synchronize() }, 0, "hipDeviceSynchronize");
+    // tracer reads what a process has mapped while it lives: docs/stacks.md.
+    std::thread::sleep(Duration::from_secs(2));
     ExitCode::SUCCESS
 }
