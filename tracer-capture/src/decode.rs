@@ -14,6 +14,7 @@ use tracer_common::{
 };
 use tracer_core::event::{Before, Doorbell, Event, Ioctl, Origin, Packets, Reserve, ReserveOp, There};
 
+use crate::complete;
 pub use crate::probes::driver::Functions;
 use fetch::Fetch;
 
@@ -224,21 +225,25 @@ fn continue_walk(r: &record::Doorbell, walk: Packets<'_>, memory: &mut impl Fetc
     }
     let index = |offset: usize| r.queue.wrapping_add(offset as u64);
     let mut first = walk.first;
-    let mut slots = [Packet::ZERO; AT_ONCE];
+    let (mut slots, mut earlier) = ([Packet::ZERO; AT_ONCE], [Packet::ZERO; AT_ONCE]);
     while first < r.end {
         let slot = first & u64::from(r.size - 1);
         let count = (r.end - first).min(AT_ONCE as u64).min(u64::from(r.size) - slot) as usize;
-        let Some(slots) = slots.get_mut(..count) else { return };
+        let (Some(slots), Some(earlier)) = (slots.get_mut(..count), earlier.get_mut(..count)) else {
+            return;
+        };
         let (mut read_index, mut write_index) = ([0; 8], [0; 8]);
         let address = r.base.wrapping_add(slot * PACKET_LEN as u64);
         let wanted = &mut [
             (index(queue::READ_DISPATCH_ID), &mut read_index[..]),
+            (address, bytes_of(earlier)),
             (address, bytes_of(slots)),
             (index(queue::WRITE_DISPATCH_ID), &mut write_index[..]),
         ];
         if !memory.fetch(r.header.tgid, wanted) {
             return;
         }
+        complete::keep(slots, earlier);
         for packets in slots.chunks(PACKETS_PER_RECORD) {
             sink(&Event::Packets(Packets {
                 first,

@@ -5,6 +5,7 @@
 
 mod api_choice;
 pub mod backend;
+mod complete;
 pub mod confined;
 mod cost;
 pub mod decode;

@@ -9,7 +9,8 @@ use core::arch::asm;
 /// Adds `n` and returns the previous value.
 ///
 /// # Safety
-/// `word` must be aligned and valid for reads and writes, and only functions of this module may change it.
+/// `word` must be aligned and valid for reads and writes. While several programs may change it, all of them do so by functions of this
+/// module; a program that has it to itself may also write it.
 #[inline(always)]
 pub unsafe fn add(word: *mut u64, mut n: u64) -> u64 {
     // SAFETY: the caller's promise; BPF_ADD | BPF_FETCH, word at r1, operand and result in r2.
@@ -29,16 +30,13 @@ pub unsafe fn swap(word: *mut u64, expected: u64, new: u64) -> u64 {
     found
 }
 
-/// The number of attempts to raise a value that others raise at the same time. Each attempt that fails requires another program
-/// that stores a value above the previous one and below the one being tried.
-const TRIES: usize = 16;
-
-/// Raises a word to at least `n`, unless other programs win each attempt.
+/// Raises a word to at least `n`, unless other programs win each of the attempts. Each that fails requires another program that
+/// stores a value above the previous one and below `n`.
 ///
 /// # Safety
 /// See [`add`].
 #[inline(always)]
-pub unsafe fn raise(word: *mut u64, n: u64) {
+pub unsafe fn raise<const TRIES: usize>(word: *mut u64, n: u64) {
     for _ in 0..TRIES {
         // SAFETY: the caller's promise.
         let seen = unsafe { word.read_volatile() };

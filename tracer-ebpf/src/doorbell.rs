@@ -5,6 +5,7 @@
 //! The walk starts again at that slot at the queue's next doorbell.
 
 mod by_signal;
+mod complete;
 mod object;
 mod ring;
 mod stamps;
@@ -18,11 +19,8 @@ use aya_ebpf::{
     macros::uprobe,
     programs::ProbeContext,
 };
-use core::ptr::addr_of_mut;
-use tracer_common::{
-    aql::PACKET_LEN,
-    record::{Doorbell, Header, LossSource, UNKNOWN, doorbell_flags as flag, gate, kind},
-};
+use core::ptr::{addr_of, addr_of_mut};
+use tracer_common::record::{Doorbell, Header, LossSource, UNKNOWN, doorbell_flags as flag, gate, kind};
 
 pub use self::walked::{QueueKey, published};
 use self::{ring::At, walk::Walk, walked::Extent};
@@ -30,7 +28,7 @@ use self::{ring::At, walk::Walk, walked::Extent};
 use crate::{
     api,
     maps::{Current, EVENTS, NO_WAKEUP, WAKEUP, begin_epoch, gate_word, lose},
-    stacks, user,
+    stacks,
 };
 
 /// Starts a new queue. Its packets are walked from its first index.
@@ -43,12 +41,44 @@ pub fn begin_queue(current: Current, queue: u64) {
     };
     // SAFETY: a helper without preconditions.
     let now_ns = unsafe { bpf_ktime_get_ns() };
-    if let Some((_, walked)) = walked::find_or_begin(QueueKey::of(current, queue), &unwalked, now_ns) {
-        walked.extent = unwalked;
-        walked.read_index = 0;
-        walked.used_ns = now_ns;
+    if let Some((_, walked)) = walked::find_or_begin(&QueueKey::of(current, queue), &unwalked, now_ns) {
+        walked.begin_again(&unwalked, now_ns);
     }
     begin_epoch();
+}
+
+/// A doorbell: what the registers and the site tell of it.
+struct Rung {
+    /// Address of the pointer to the `amd_signal_t`.
+    place: u64,
+    value: u64,
+    site: u32,
+    /// The thread: see `bpf_get_current_pid_tgid`.
+    task: u64,
+    /// See [`gate::EPOCH`].
+    epoch: u64,
+}
+
+impl Rung {
+    #[inline(always)]
+    fn read(ctx: &ProbeContext, gate: u64) -> Self {
+        // SAFETY: fields of the registers, which the context points to. The helper's only precondition is a valid context, and this
+        // is one.
+        let (this, value, cookie) = unsafe {
+            (
+                addr_of!((*ctx.regs).rdi).read_volatile(),
+                addr_of!((*ctx.regs).rsi).read_volatile(),
+                bpf_get_attach_cookie(ctx.as_ptr()),
+            )
+        };
+        Self {
+            place: this.wrapping_add_signed(i64::from((cookie >> 32) as i32)),
+            value,
+            site: cookie as u32,
+            task: bpf_get_current_pid_tgid(),
+            epoch: gate & !(gate::EPOCH - 1),
+        }
+    }
 }
 
 /// Attach cookie: the site's number in its lower half, the displacement from `rdi` of the pointer to the `amd_signal_t` in its
@@ -59,24 +89,30 @@ pub fn doorbell(ctx: ProbeContext) -> u32 {
     if gate & gate::COUNTS == 0 {
         return 0;
     }
-    // SAFETY: the helper's only precondition is a valid context, and this is one.
-    let cookie = unsafe { bpf_get_attach_cookie(ctx.as_ptr()) };
-    if let (Some(this), Some(value)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) {
-        let displacement = i64::from((cookie >> 32) as i32);
-        let place = this.wrapping_add_signed(displacement);
-        let site = cookie as u32;
-        let task = bpf_get_current_pid_tgid();
-        let epoch = gate & !(gate::EPOCH - 1);
-        match object::ring_next(place, epoch, task, site, value) {
-            0 => {
-                if let Some(current) = Current::traced_of(task) {
-                    capture(current, site, At::Pointer(place), value, ctx.regs, epoch);
-                }
-            }
-            time_ns => stacks::take(ctx.regs, time_ns),
-        }
+    match object::ring_next(&Rung::read(&ctx, gate)) {
+        0 => unusual(&ctx),
+        time_ns => stacks::take(ctx.regs, time_ns),
     }
     0
+}
+
+/// Walks a doorbell that is not a usual one.
+///
+/// Reads the registers again: the verifier then knows the same about them after each way in which a doorbell is not a usual one, and
+/// follows the walk once.
+#[inline(always)]
+fn unusual(ctx: &ProbeContext) {
+    let rung = Rung::read(ctx, gate_word());
+    if let Some(current) = Current::traced_of(rung.task) {
+        capture(
+            current,
+            rung.site,
+            At::Pointer(rung.place),
+            rung.value,
+            ctx.regs,
+            rung.epoch,
+        );
+    }
 }
 
 #[inline(always)]
@@ -90,11 +126,11 @@ fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs
     let is_read = walk.ring.read(at);
     let key = QueueKey::of(current, walk.ring.queue);
     if is_read {
-        match walked::find(key) {
-            Some((_, walked)) => {
-                walk.low = walked.extent.low;
-                walk.copied = walked.extent.copied;
-                walk.rung_end = walked.extent.max;
+        match walked::find(&key).and_then(|(ticket, walked)| walked.read(ticket)) {
+            Some((extent, _)) => {
+                walk.low = extent.low;
+                walk.copied = extent.copied;
+                walk.rung_end = extent.max;
             }
             None => {
                 // Nothing before this moment is claimed. The packets that the GPU has not consumed yet can be read.
@@ -125,22 +161,19 @@ fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs
     }
     // After the packets: the copy takes time, and the GPU may consume them.
     stacks::take(regs, time_ns);
-    let mut now = Extent {
+    let mut max = walk.rung_end_after(value);
+    if walk.rung_end != UNKNOWN && max < walk.rung_end {
+        max = walk.rung_end;
+    }
+    let now = Extent {
         low: walk.low,
         copied: walk.copied,
-        max: walk.rung_end_after(value),
+        max,
     };
-    let Some((ticket, walked)) = walked::find_or_begin(key, &now, time_ns) else {
+    let Some((ticket, walked)) = walked::find_or_begin(&key, &now, time_ns) else {
         return;
     };
-    // Concurrent stores are of whole words, and each word is true by itself: see `Extent`. A published index stays published, even if
-    // another program noted it in between.
-    if walked.extent.max > now.max {
-        now.max = walked.extent.max;
-    }
-    walked.extent = now;
-    walked.read_index = walk.ring.read_index;
-    walked.used_ns = time_ns;
+    walked.note(&now, walk.ring.read_index, time_ns);
     if let At::Pointer(place) = at {
         object::remember(&current, place, &walk.ring, epoch, ticket);
     }
@@ -159,8 +192,8 @@ fn submit(walk: &mut Walk, current: Current, mut header: Header) {
     let (mut count, mut limit, mut ready) = (0, 0, 0);
     if walk.is_single() {
         let slot = walk.ring.slot(walk.first);
-        // SAFETY: the packet's place in the reserved entry has room for PACKET_LEN bytes.
-        let copied = unsafe { user::copy(addr_of_mut!((*record).packet).cast(), PACKET_LEN as u32, slot) };
+        // SAFETY: the packet's place in the reserved entry.
+        let copied = unsafe { complete::copy_single(addr_of_mut!((*record).packet), slot) };
         if let (true, Some(now)) = (copied, walk.ring.limit_now()) {
             (count, limit) = (1, now);
             walk.copied = walk.end;

@@ -114,7 +114,8 @@ pub fn is_open(bit: u64) -> bool {
 /// Returns the word of [`gate`].
 #[inline(always)]
 pub fn gate_word() -> u64 {
-    COUNTING.get(0).copied().unwrap_or(0)
+    // SAFETY: a word of the map, which other programs change, so each call reads it.
+    COUNTING.get_ptr(0).map_or(0, |word| unsafe { word.read_volatile() })
 }
 
 /// Begins a new epoch: see [`gate::EPOCH`].

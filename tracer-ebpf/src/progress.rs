@@ -232,7 +232,7 @@ fn look(current: &Current, queue_id: u32, occasion: u16) {
     let queue = write_pointer.wrapping_sub(queue::WRITE_DISPATCH_ID as u64);
     // After the indexes: if the GPU took packets because of a doorbell that was seen, the program of that doorbell had noted it
     // before.
-    let rung_end = doorbell::published(QueueKey::of(*current, queue)).unwrap_or(UNKNOWN);
+    let rung_end = doorbell::published(&QueueKey::of(*current, queue)).unwrap_or(UNKNOWN);
     let Some(mut reserved) = EVENTS.reserve::<Progress>(0) else {
         lose(LossSource::ProgressRing, 1);
         return;

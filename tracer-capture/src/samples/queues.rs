@@ -27,7 +27,10 @@ use self::{
     unfinished::Unfinished,
 };
 use super::record::word;
-use crate::decode::{bytes_of, fetch::Fetch};
+use crate::{
+    complete,
+    decode::{bytes_of, fetch::Fetch},
+};
 
 /// Packets that are read at once.
 const AT_ONCE: u64 = 512;
@@ -103,6 +106,8 @@ pub struct Queues {
     order: Vec<usize>,
     copied: Vec<Copied>,
     packets: Vec<Packet>,
+    /// The earlier copy of the same packets: see [`complete`].
+    earlier: Vec<Packet>,
     found: HashMap<(u32, At), Found>,
     /// Stores to signals that may have been doorbells.
     pub signals_unread: u64,
@@ -332,22 +337,26 @@ impl Queues {
         let (size, place) = (u64::from(found.size), self.packets.len());
         let count = end.saturating_sub(first);
         self.packets.resize(place + count as usize, Packet::ZERO);
+        self.earlier.resize(count as usize, Packet::ZERO);
         // A run of packets may go around the ring's end.
         let slot = first & (size - 1);
         let to_end = count.min(size - slot) as usize;
         let (run, rest) = self.packets[place..].split_at_mut(to_end);
+        let (earlier_run, earlier_rest) = self.earlier.split_at_mut(to_end);
         let (mut signal, mut owner, mut head, mut after) = ([0; 8], [0; 8], [0; HEAD_LEN], [0; INDEXES]);
-        let mut wanted = Vec::with_capacity(6);
+        let mut wanted = Vec::with_capacity(8);
         if let At::Pointer(pointer) = at {
             wanted.push((pointer, &mut signal[..]));
         }
         wanted.push((found.signal.wrapping_add(SIGNAL_QUEUE_PTR as u64), &mut owner[..]));
         wanted.push((found.queue, &mut head[..]));
-        if !run.is_empty() {
-            wanted.push((found.base.wrapping_add(slot * PACKET_LEN as u64), bytes_of(run)));
-        }
-        if !rest.is_empty() {
-            wanted.push((found.base, bytes_of(rest)));
+        for (run, rest) in [(earlier_run, earlier_rest), (run, rest)] {
+            if !run.is_empty() {
+                wanted.push((found.base.wrapping_add(slot * PACKET_LEN as u64), bytes_of(run)));
+            }
+            if !rest.is_empty() {
+                wanted.push((found.base, bytes_of(rest)));
+            }
         }
         wanted.push((found.queue.wrapping_add(WRITE_DISPATCH_ID as u64), &mut after[..]));
         let is_there = memory.fetch(pid, &mut wanted);
@@ -364,6 +373,7 @@ impl Queues {
             self.packets.truncate(place);
             return Err(Failed::Replaced);
         }
+        complete::keep(&mut self.packets[place..], &self.earlier);
         let after = Indexes {
             write: word(&after, 0).unwrap_or(0),
             read: word(&after, READ_DISPATCH_ID - WRITE_DISPATCH_ID).unwrap_or(0),

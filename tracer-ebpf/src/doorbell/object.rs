@@ -7,15 +7,16 @@
 use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::map, maps::Array};
 use core::ptr::{addr_of, addr_of_mut};
 use tracer_common::{
-    aql::{PACKET_LEN, Packet, packet_type},
+    aql::{PACKET_LEN, Packet},
     queue,
-    record::{Header, NEXT_DOORBELLS, NextDoorbell, Stamps, kind},
+    record::{Header, NEXT_DOORBELLS, NextDoorbell, Stamps, gate, kind},
 };
 
 use super::{
+    Rung, complete,
     ring::Ring,
     stamps,
-    walked::{self, Walked},
+    walked::{self, Extent, Walked},
 };
 use crate::{
     api, atomic,
@@ -26,7 +27,7 @@ use crate::{
 /// What an object led to.
 #[repr(C)]
 struct Known {
-    /// The epoch in which that was learned, with [`LEARNED`], or [`CHANGING`].
+    /// The epoch in which that was learned, with [`LEARNED`] and [`VERSION`], or with [`CHANGING`].
     epoch: u64,
     /// See [`Object`].
     place: u64,
@@ -41,11 +42,14 @@ struct Known {
     profiled: u64,
 }
 
-/// In the place of an epoch: the entry changes. The lower bits of epochs are free: see `EPOCH` of
-/// [`tracer_common::record::gate`].
+/// Set while the entry changes. The lower bits of epochs are free: see [`gate::EPOCH`].
 const CHANGING: u64 = 1;
 /// Set in each epoch: an entry that was never written has none.
 const LEARNED: u64 = 2;
+/// The bits that count how often the entry was written.
+const VERSION: u64 = gate::EPOCH - (LEARNED << 1);
+/// One in the count.
+const VERSION_STEP: u64 = LEARNED << 1;
 
 /// Entries, a power of two.
 const ENTRIES: u32 = 16 << 10;
@@ -86,14 +90,15 @@ impl Object {
         (mixed >> (64 - ENTRIES.ilog2())) as u32 & !1
     }
 
-    /// Returns whether the entry is this object's, as learned in this epoch. Other programs may change it, so each call reads it.
+    /// Returns the epoch's word of the entry, if the entry is this object's, as learned in this epoch. As long as the word is the
+    /// same, nothing in the entry changes.
     #[inline(always)]
-    fn has(self, known: &Known) -> bool {
-        // SAFETY: fields of a valid value.
-        unsafe { addr_of!(known.epoch).read_volatile() == self.epoch && self.owns(known) }
+    fn version(self, known: &Known) -> Option<u64> {
+        let word = known.word();
+        (word & !VERSION == self.epoch && self.owns(known)).then_some(word)
     }
 
-    /// Returns whether the entry is this object's.
+    /// Returns whether the entry is this object's. Other programs may change it, so each call reads it.
     #[inline(always)]
     fn owns(self, known: &Known) -> bool {
         // SAFETY: fields of a valid value.
@@ -103,21 +108,31 @@ impl Object {
     }
 }
 
-/// Returns what the object led to in this epoch.
+impl Known {
+    /// Reads the epoch's word.
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        // SAFETY: a field of a valid value; other programs may change it.
+        unsafe { addr_of!(self.epoch).read_volatile() }
+    }
+}
+
+/// Returns what the object led to in this epoch, and the epoch's word of the entry.
 #[inline(always)]
-fn find(object: Object) -> Option<&'static mut Known> {
+fn find(object: Object) -> Option<(&'static mut Known, u64)> {
     let first = object.entries();
     let known = entry(first)?;
-    if object.has(known) {
-        return Some(known);
+    if let Some(word) = object.version(known) {
+        return Some((known, word));
     }
     let known = entry(first | 1)?;
-    object.has(known).then_some(known)
+    let word = object.version(known)?;
+    Some((known, word))
 }
 
 /// Words of an `amd_queue_t` from the write index to the properties, including both. One read takes all: it costs more in calls than in
-/// bytes. The write index is read first, so it may be below the read index, but not if the producer reserved the packets that it
-/// publishes: then it is above them, and the read index is not, or the doorbell is walked.
+/// bytes. It reads the words in no certain order, so the write index may be below the read index, but not if the producer reserved the
+/// packets that it publishes: then it is above them, and the read index is not, or the doorbell is walked.
 const WORDS: usize = (queue::PROPERTIES - queue::WRITE_DISPATCH_ID) / 8 + 1;
 /// The number of the read index among them.
 const READ_INDEX: usize = (queue::READ_DISPATCH_ID - queue::WRITE_DISPATCH_ID) / 8;
@@ -132,8 +147,7 @@ pub fn remember(current: &Current, place: u64, ring: &Ring, epoch: u64, ticket: 
     let (Some(one), Some(other)) = (entry(first), entry(first | 1)) else {
         return;
     };
-    // SAFETY: a field of a valid value.
-    let is_current = unsafe { addr_of!(one.epoch).read_volatile() } == object.epoch;
+    let is_current = one.word() & !VERSION == object.epoch;
     let known = if object.owns(other) || (is_current && !object.owns(one)) {
         other
     } else {
@@ -144,7 +158,7 @@ pub fn remember(current: &Current, place: u64, ring: &Ring, epoch: u64, ticket: 
     unsafe {
         let word = addr_of_mut!(known.epoch);
         let seen = word.read_volatile();
-        if seen == CHANGING || atomic::swap(word, seen, CHANGING) != seen {
+        if seen & CHANGING != 0 || atomic::swap(word, seen, seen | CHANGING) != seen {
             // The next doorbell tries again.
             return;
         }
@@ -155,20 +169,28 @@ pub fn remember(current: &Current, place: u64, ring: &Ring, epoch: u64, ticket: 
         addr_of_mut!(known.base).write_volatile(ring.base);
         addr_of_mut!(known.ticket).write_volatile(ticket);
         addr_of_mut!(known.profiled).write_volatile(u64::from(signals::is_profiled(ring.queue)));
-        word.write_volatile(object.epoch);
+        word.write_volatile(object.epoch | seen.wrapping_add(VERSION_STEP) & VERSION);
     }
 }
 
 /// Records the doorbell if it is a usual one, and returns its time. 0: nothing was recorded.
 #[inline(always)]
-pub fn ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> u64 {
-    try_ring_next(place, epoch, task, site, value).unwrap_or(0)
+pub fn ring_next(rung: &Rung) -> u64 {
+    try_ring_next(rung).unwrap_or(0)
 }
 
 #[inline(always)]
-fn try_ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Option<u64> {
+fn try_ring_next(
+    &Rung {
+        place,
+        value,
+        site,
+        task,
+        epoch,
+    }: &Rung,
+) -> Option<u64> {
     let object = Object::of(place, epoch, (task >> 32) as u32);
-    let known = find(object)?;
+    let (known, version) = find(object)?;
     // Once each: another program may give the entry to another object, which is found out at the end.
     // SAFETY: fields of a valid value.
     let (ticket, queue, base, size, profiled) = unsafe {
@@ -180,17 +202,19 @@ fn try_ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Op
             addr_of!(known.profiled).read_volatile() != 0,
         )
     };
-    let walked = walked::with(ticket)?;
-    let first = walked.extent.low;
+    let walked = walked::at(ticket)?;
+    let (extent, read_index) = walked.read(ticket)?;
+    let first = extent.low;
     // The slots belong to these packets, and not to packets that the GPU has yet to take.
-    let is_own = value < walked.read_index.wrapping_add(size);
-    if walked.extent.copied != first || walked.extent.max != first || value < first || !is_own {
+    let is_own = value < read_index.wrapping_add(size);
+    if extent.copied != first || extent.max != first || value < first || !is_own {
         return None;
     }
     let run = Run {
         known,
+        version,
         walked,
-        object,
+        ticket,
         queue,
         base,
         size,
@@ -216,22 +240,21 @@ fn try_ring_next(place: u64, epoch: u64, task: u64, site: u32, value: u64) -> Op
         return Some(time_ns);
     }
     let next = value.wrapping_add(1);
-    walked.used_ns = time_ns;
-    walked.read_index = read_index;
-    walked.extent.low = next;
-    walked.extent.copied = next;
-    // Another program may have noted more in between: a published index stays published.
-    if walked.extent.max < next {
-        walked.extent.max = next;
-    }
+    let now = Extent {
+        low: next,
+        copied: next,
+        max: next,
+    };
+    walked.note(&now, read_index, time_ns);
     Some(time_ns)
 }
 
 /// The packets of a usual doorbell.
 struct Run<'a> {
     known: &'a Known,
+    version: u64,
     walked: *const Walked,
-    object: Object,
+    ticket: u64,
     queue: u64,
     base: u64,
     size: u64,
@@ -262,8 +285,8 @@ impl Run<'_> {
         let packets: *mut Packet = unsafe { addr_of_mut!((*record).packets).cast() };
         let address = self.base.wrapping_add(slot * PACKET_LEN as u64);
         // SAFETY: a field of the reserved entry, and as above. The verifier must bound the length, and it knows nothing of a count
-        // that is read back: see `walk_record`.
-        let copied = unsafe {
+        // that is read back: see `complete`.
+        let copy = || unsafe {
             addr_of_mut!((*record).count).write_volatile(count as u32);
             let opaque = if N == 1 {
                 1
@@ -272,21 +295,21 @@ impl Run<'_> {
             };
             opaque <= N as u32 && user::copy(packets.cast(), opaque * PACKET_LEN as u32, address)
         };
+        let all = (1 << count) - 1;
+        // SAFETY: as above; the packets up to `count` were written by the copy.
+        let is_valid = || unsafe { complete::valid_of::<N>(packets) } & all == all;
+        // A single packet is the thread's own. Others may just be written: see `complete`.
+        let copied = (N == 1 || copy() && is_valid()) && copy();
         let words: Option<[u64; WORDS]> = user::read(self.queue.wrapping_add(queue::WRITE_DISPATCH_ID as u64));
         let (true, Some(words)) = (copied, words) else {
             entry.discard(NO_WAKEUP);
             return None;
         };
         let read_index = words[READ_INDEX];
-        let mut is_valid = true;
-        for i in 0..N {
-            // SAFETY: below `N`; the packets up to `count` were written by the copy.
-            is_valid &= i as u64 >= count || unsafe { (*packets.add(i)).bytes[0] } != packet_type::INVALID;
-        }
         // A slot is reused only after its packet was taken.
         let is_reused = read_index > self.first;
         let profiled = words[WORDS - 1] & PROFILED != 0;
-        if !is_valid || is_reused || (profiled && S == 0) {
+        if !is_valid() || is_reused || (profiled && S == 0) {
             entry.discard(NO_WAKEUP);
             return None;
         }
@@ -321,11 +344,8 @@ impl Run<'_> {
             addr_of_mut!((*record).call).write(api::open_call_of(self.task));
         }
         // What was read of the entry was this object's, and what was read of the place was its queue's.
-        // SAFETY: a map value stays valid for the program's run; a field that other programs may change, read once.
-        let is_own = unsafe {
-            let ticket = addr_of!(self.known.ticket).read_volatile();
-            self.object.has(self.known) && (*self.walked).is_of(ticket)
-        };
+        // SAFETY: a map value stays valid for the program's run.
+        let is_own = self.known.word() == self.version && unsafe { (*self.walked).is_of(self.ticket) };
         if !is_own {
             entry.discard(NO_WAKEUP);
             return None;

@@ -4,16 +4,16 @@ use core::{ffi::c_void, ptr::addr_of_mut};
 
 use aya_ebpf::helpers::generated::{bpf_loop, bpf_probe_read_kernel};
 use tracer_common::{
-    aql::{PACKET_LEN, Packet},
+    aql::Packet,
     queue,
     record::{LossSource, PACKETS_PER_RECORD, Packets, UNKNOWN, doorbell_flags as flag, kind},
 };
 
-use super::{ring::Ring, stamps};
+use super::{complete, ring::Ring, stamps};
 use crate::{
     api,
     maps::{Current, EVENTS, NO_WAKEUP, lose},
-    signals, user,
+    signals,
 };
 
 /// The longest walk at one doorbell, in records of `PACKETS_PER_RECORD` packets: the largest ring, plus a record or a step for each
@@ -228,21 +228,8 @@ extern "C" fn walk_record(_: u32, walk: *mut c_void) -> i64 {
     if count > PACKETS_PER_RECORD as u64 {
         count = PACKETS_PER_RECORD as u64;
     }
-    // The verifier must bound the length of the copy. It knows nothing about the contents of the record, so a count that is read
-    // back from there is bounded by the test alone, and the walk's own numbers have no consequence for it. Otherwise the verifier
-    // checks every way to reach them.
-    // SAFETY: a field of the reserved entry.
-    let copied = unsafe {
-        addr_of_mut!((*record).count).write_volatile(count as u32);
-        let opaque = addr_of_mut!((*record).count).read_volatile();
-        // `packets` has room for PACKETS_PER_RECORD packets.
-        opaque <= PACKETS_PER_RECORD as u32
-            && user::copy(
-                addr_of_mut!((*record).packets).cast(),
-                opaque * PACKET_LEN as u32,
-                walk.ring.slot(walk.next),
-            )
-    };
+    // SAFETY: `record` is the reserved entry.
+    let copied = unsafe { complete::copy(record, count as u32, walk.ring.slot(walk.next)) };
     let (true, Some(limit)) = (copied, walk.ring.limit_now()) else {
         entry.discard(NO_WAKEUP);
         return 1;

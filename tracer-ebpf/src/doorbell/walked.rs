@@ -41,32 +41,36 @@ impl QueueKey {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Extent {
-    /// Every lower index was captured, or can no longer be captured. Concurrent programs may set this field and the others back a
+    /// Every lower index was captured, or can no longer be captured. Concurrent programs may set this field and `copied` back a
     /// little. Then packets are captured twice, which user space notices, and none is skipped.
     pub low: u64,
     /// Every lower index was copied by a finished walk, though perhaps before its producer had written it.
     pub copied: u64,
-    /// One past the highest published index.
+    /// One past the highest published index. Never set back: a published index stays published.
     pub max: u64,
 }
 
 /// The extent of a queue, at its place.
 #[repr(C)]
 pub struct Walked {
-    /// The ticket of the queue that has the place. 0 while the place changes hands.
+    /// The ticket of the queue that has the place, or [`CHANGING`], or 0 if no queue ever had it.
     ticket: u64,
+    key: QueueKey,
     /// When the queue was last rung, or began.
-    pub used_ns: u64,
+    used_ns: u64,
     /// Read index at that doorbell. It is at least this now.
-    pub read_index: u64,
-    pub extent: Extent,
+    read_index: u64,
+    extent: Extent,
 }
+
+/// In the place of a ticket: the place is being given to another queue.
+const CHANGING: u64 = 1;
 
 /// Places. A power of two.
 const PLACES: u32 = 16 << 10;
 
 /// Tickets by queue. A ticket is never given twice, and its lower bits are the number of the place. The queues that were looked up
-/// least recently make room.
+/// least recently make room. A usual doorbell looks nothing up, but each new epoch begins with one that does.
 #[map]
 static QUEUES: LruHashMap<QueueKey, u64> = LruHashMap::with_max_entries(PLACES, 0);
 
@@ -74,7 +78,7 @@ static QUEUES: LruHashMap<QueueKey, u64> = LruHashMap::with_max_entries(PLACES, 
 #[map]
 static WALKED: Array<Walked> = Array::with_max_entries(PLACES, 0);
 
-/// The number of tickets that were given.
+/// The number of tickets that were given or passed over.
 #[map]
 static TICKETS: Array<u64> = Array::with_max_entries(1, 0);
 
@@ -84,43 +88,48 @@ const REST_NS: u64 = 1_000_000_000;
 
 /// Attempts to find such a place. If all fail, nearly as many queues are in use as there are places. The queue then has none, which is
 /// counted as a loss, and is adopted again at each doorbell: nothing before that is claimed.
-const ATTEMPTS: u32 = 16;
+const ATTEMPTS: u32 = 8;
 /// The distance of the attempts: queues that were created together have places side by side. The attempts are spread over all of the array.
 const STRIDE: u64 = PLACES as u64 / ATTEMPTS as u64 - 3;
 
 /// Returns the state of a queue with its ticket.
 #[inline(always)]
-pub fn find(key: QueueKey) -> Option<(u64, &'static mut Walked)> {
+pub fn find(key: &QueueKey) -> Option<(u64, &'static mut Walked)> {
     // SAFETY: an entry is one word, and each of its states is valid.
-    let ticket = *unsafe { QUEUES.get(key) }?;
-    Some((ticket, with(ticket)?))
+    let ticket = unsafe { QUEUES.get_ptr(key)?.read_volatile() };
+    let walked = with(ticket)?;
+    // The kernel may have given the entry to another queue after it was found.
+    walked.has(key).then_some((ticket, walked))
 }
 
 /// Returns the state of the queue with this ticket, unless its place was given to another queue.
 #[inline(always)]
-pub fn with(ticket: u64) -> Option<&'static mut Walked> {
-    // SAFETY: a map value stays valid for the program's run; its words are plain integers.
-    let walked = unsafe { &mut *WALKED.get_ptr_mut(place(ticket))? };
+fn with(ticket: u64) -> Option<&'static mut Walked> {
+    let walked = at(ticket)?;
     walked.is_of(ticket).then_some(walked)
+}
+
+/// Returns what is at the place of this ticket, which may be another queue's by now.
+#[inline(always)]
+pub fn at(ticket: u64) -> Option<&'static mut Walked> {
+    // SAFETY: a map value stays valid for the program's run; its words are plain integers.
+    WALKED.get_ptr_mut(place(ticket)).map(|walked| unsafe { &mut *walked })
 }
 
 /// Returns one past the highest published index of a queue.
 #[inline(always)]
-pub fn published(key: QueueKey) -> Option<u64> {
+pub fn published(key: &QueueKey) -> Option<u64> {
     let (ticket, walked) = find(key)?;
-    // SAFETY: a field of a valid value; other programs may change it.
-    let max = unsafe { addr_of!(walked.extent.max).read_volatile() };
-    // It was this queue's.
-    walked.is_of(ticket).then_some(max)
+    Some(walked.read(ticket)?.0.max)
 }
 
 /// Returns the state of a queue with its ticket. Gives the queue a place if it has none, with this extent; counts a loss if that
 /// fails.
 #[inline(always)]
-pub fn find_or_begin(key: QueueKey, extent: &Extent, now_ns: u64) -> Option<(u64, &'static mut Walked)> {
+pub fn find_or_begin(key: &QueueKey, extent: &Extent, now_ns: u64) -> Option<(u64, &'static mut Walked)> {
     let found = find(key).or_else(|| {
-        let ticket = begin(&key, extent, now_ns);
-        // A place that changes hands has this ticket.
+        let ticket = begin(key, extent, now_ns);
+        // A place that no queue ever had has this ticket.
         if ticket == 0 {
             return None;
         }
@@ -135,37 +144,44 @@ pub fn find_or_begin(key: QueueKey, extent: &Extent, now_ns: u64) -> Option<(u64
 /// Gives a queue a place. Returns its ticket, or 0 if that fails. A function of its own, to save stack.
 #[inline(never)]
 fn begin(key: &QueueKey, extent: &Extent, now_ns: u64) -> u64 {
-    let Some(ticket) = take(extent, now_ns) else {
+    let Some(ticket) = take(key, extent, now_ns) else {
         return 0;
     };
-    match QUEUES.get_ptr_mut(key) {
-        // The queue lost its place. If two programs find that at once, the last one stays.
-        // SAFETY: an entry is one word.
-        Some(of_queue) => unsafe { of_queue.write_volatile(ticket) },
-        // Another program may be faster.
-        None => drop(QUEUES.insert(key, ticket, NO_EXIST)),
+    let mut own = ticket;
+    if QUEUES.insert(key, ticket, NO_EXIST).is_err() {
+        // The queue had a place, or another program was faster. Then this program's place rests until another queue takes it.
+        let Some(of_queue) = QUEUES.get_ptr_mut(key) else {
+            return 0;
+        };
+        // SAFETY: an entry is one word, and each of its states is valid.
+        let seen = unsafe { of_queue.read_volatile() };
+        own = seen;
+        if !with(seen).is_some_and(|walked| walked.has(key)) {
+            // SAFETY: as above. If the kernel has given the entry to another queue, it no longer has the ticket that was seen.
+            let found = unsafe { atomic::swap(of_queue, seen, ticket) };
+            own = if found == seen { ticket } else { found };
+        }
     }
     // If the queue had a place that its entry no longer led to, objects must not lead to it either.
     begin_epoch();
-    // SAFETY: as above.
-    unsafe { QUEUES.get(key) }.copied().unwrap_or(0)
+    own
 }
 
 /// Takes a place. Returns its ticket.
 #[inline(always)]
-fn take(extent: &Extent, now_ns: u64) -> Option<u64> {
+fn take(key: &QueueKey, extent: &Extent, now_ns: u64) -> Option<u64> {
     let given = TICKETS.get_ptr_mut(0)?;
     for attempt in 1..=ATTEMPTS {
         let step = if attempt == 1 { 1 } else { STRIDE };
+        // Above the values that are no tickets.
         // SAFETY: a word of the map, which programs change only here.
-        let ticket = unsafe { atomic::add(given, step) } + u64::from(PLACES);
-        // SAFETY: a map value stays valid for the program's run; its words are plain integers.
-        let walked = unsafe { &mut *WALKED.get_ptr_mut(place(ticket))? };
-        if walked.used_ns.wrapping_add(REST_NS) < now_ns {
+        let ticket = unsafe { atomic::add(given, step) } + step + u64::from(PLACES);
+        let walked = at(ticket)?;
+        if walked.is_resting(now_ns) && walked.claim() {
             // SAFETY: fields of a valid value. Others see that the place changes hands before they can see what it has.
             unsafe {
-                addr_of_mut!(walked.ticket).write_volatile(0);
                 addr_of_mut!(walked.used_ns).write_volatile(now_ns);
+                addr_of_mut!(walked.key).write_volatile(*key);
                 addr_of_mut!(walked.read_index).write_volatile(0);
                 addr_of_mut!(walked.extent).write_volatile(*extent);
                 addr_of_mut!(walked.ticket).write_volatile(ticket);
@@ -182,11 +198,76 @@ fn place(ticket: u64) -> u32 {
     ticket as u32 & (PLACES - 1)
 }
 
+/// Other programs may change a state, so each method reads it anew.
 impl Walked {
     /// Returns whether the place is that of the queue with this ticket.
     #[inline(always)]
     pub fn is_of(&self, ticket: u64) -> bool {
-        // SAFETY: a field of a valid value; other programs may change it, so each call reads it.
+        // SAFETY: a field of a valid value.
         unsafe { addr_of!(self.ticket).read_volatile() == ticket }
+    }
+
+    /// Returns the extent, and the read index at the last doorbell, unless the place was given to another queue.
+    #[inline(always)]
+    pub fn read(&self, ticket: u64) -> Option<(Extent, u64)> {
+        // SAFETY: fields of a valid value.
+        let (extent, read_index) = unsafe {
+            (
+                addr_of!(self.extent).read_volatile(),
+                addr_of!(self.read_index).read_volatile(),
+            )
+        };
+        self.is_of(ticket).then_some((extent, read_index))
+    }
+
+    /// Notes a doorbell. The caller has found that the place is that of its queue.
+    #[inline(always)]
+    pub fn note(&mut self, extent: &Extent, read_index: u64, now_ns: u64) {
+        // Each word is true by itself: see [`Extent`].
+        // SAFETY: fields of a valid value. In use, `max` is changed only here.
+        unsafe {
+            addr_of_mut!(self.used_ns).write_volatile(now_ns);
+            addr_of_mut!(self.read_index).write_volatile(read_index);
+            addr_of_mut!(self.extent.low).write_volatile(extent.low);
+            addr_of_mut!(self.extent.copied).write_volatile(extent.copied);
+            atomic::raise::<4>(addr_of_mut!(self.extent.max), extent.max);
+        }
+    }
+
+    /// Begins again: another queue is created at the same address.
+    #[inline(always)]
+    pub fn begin_again(&mut self, extent: &Extent, now_ns: u64) {
+        // SAFETY: fields of a valid value. Nobody rings a queue that is being created.
+        unsafe {
+            addr_of_mut!(self.used_ns).write_volatile(now_ns);
+            addr_of_mut!(self.read_index).write_volatile(0);
+            addr_of_mut!(self.extent).write_volatile(*extent);
+        }
+    }
+
+    #[inline(always)]
+    fn has(&self, key: &QueueKey) -> bool {
+        // SAFETY: a field of a valid value.
+        let own = unsafe { addr_of!(self.key).read_volatile() };
+        own.queue == key.queue && own.tgid == key.tgid && own.generation == key.generation
+    }
+
+    /// Returns whether the queue that has the place was not rung for [`REST_NS`].
+    #[inline(always)]
+    fn is_resting(&self, now_ns: u64) -> bool {
+        // SAFETY: a field of a valid value.
+        let used_ns = unsafe { addr_of!(self.used_ns).read_volatile() };
+        used_ns.wrapping_add(REST_NS) < now_ns
+    }
+
+    /// Takes the place from its queue. Returns whether this program did, and not another.
+    #[inline(always)]
+    fn claim(&mut self) -> bool {
+        let word = addr_of_mut!(self.ticket);
+        // SAFETY: a field of a valid value. Only the program that claimed the place changes it otherwise.
+        unsafe {
+            let seen = word.read_volatile();
+            seen != CHANGING && atomic::swap(word, seen, CHANGING) == seen
+        }
     }
 }

@@ -24,6 +24,8 @@ struct Memory {
     is_there: bool,
     /// What the GPU takes after the head of the queue is read, and before its slots are: each for one read.
     taken_meanwhile: Vec<u64>,
+    /// The slot whose header its producer writes after the next read of the ring.
+    written_meanwhile: Option<usize>,
     reads: usize,
 }
 
@@ -38,6 +40,7 @@ impl Memory {
             queue: QUEUE,
             is_there: true,
             taken_meanwhile: Vec::new(),
+            written_meanwhile: None,
             reads: 0,
         };
         memory.write(write_index);
@@ -98,6 +101,11 @@ impl Fetch for Memory {
             }
             for (byte, at) in bytes.iter_mut().zip(*address..) {
                 *byte = self.byte(at);
+            }
+            if *address >= RING
+                && let Some(index) = self.written_meanwhile.take()
+            {
+                self.slots[index].bytes[0] = VALID;
             }
         }
         self.is_there
@@ -186,6 +194,25 @@ fn a_packet_that_the_gpu_takes_during_the_copy_is_copied_again() {
     ];
     assert_eq!(out, expected);
     assert_eq!(queues.extents[&(7, QUEUE)].low, 1);
+}
+
+/// Another thread writes its packet while it is copied: with the header, a copy need not have the rest.
+#[test]
+fn a_packet_that_is_written_during_the_copy_is_not_valid_yet() {
+    let (mut queues, mut memory) = (created(), Memory::new(2));
+    memory.slots[0].bytes[0] = INVALID;
+    memory.written_meanwhile = Some(0);
+    queues.ring(at(1), At::Pointer(POINTER), 1);
+    let expected = [
+        Out::Packet(1, 0, INVALID, 0),
+        Out::Packet(1, 1, VALID, 1),
+        Out::Rang(1, 0, 2, 0),
+    ];
+    assert_eq!(flush(&mut queues, &mut memory, false), expected);
+    assert_eq!(memory.slots[0].bytes[0], VALID);
+    assert_eq!(queues.extents[&(7, QUEUE)].low, 0);
+    queues.ring(at(2), At::Pointer(POINTER), 0);
+    assert!(flush(&mut queues, &mut memory, false).contains(&Out::Packet(0, 0, VALID, 0)));
 }
 
 /// The GPU has set the header of the last packet to INVALID, and its read index does not show it yet.
