@@ -213,7 +213,7 @@ fn before(rung_end: u64, value: u64, read_index: u64) -> Option<Before> {
 }
 
 /// Packets that are fetched at once.
-const AT_ONCE: usize = 512;
+const AT_ONCE: usize = 256;
 
 /// Reads the packets that the program's walk could not read: in pages that were not resident, or beyond its bound. The indexes
 /// around each read show whether a slot still belonged to its packet; the model leaves out the packets whose slot did not.
@@ -243,7 +243,7 @@ fn continue_walk(r: &record::Doorbell, walk: Packets<'_>, memory: &mut impl Fetc
         if !memory.fetch(r.header.tgid, wanted) {
             return;
         }
-        complete::keep(slots, earlier);
+        complete::keep_headers(slots, earlier);
         for packets in slots.chunks(PACKETS_PER_RECORD) {
             sink(&Event::Packets(Packets {
                 first,

@@ -30,13 +30,16 @@ pub unsafe fn swap(word: *mut u64, expected: u64, new: u64) -> u64 {
     found
 }
 
-/// Raises a word to at least `n`, unless other programs win each of the attempts. Each that fails requires another program that
-/// stores a value above the previous one and below `n`.
+/// The number of attempts to raise a value that others raise at the same time. Each attempt that fails requires another program
+/// that stores a value above the previous one and below the one being tried.
+const TRIES: usize = 16;
+
+/// Raises a word to at least `n`, unless other programs win each attempt.
 ///
 /// # Safety
 /// See [`add`].
 #[inline(always)]
-pub unsafe fn raise<const TRIES: usize>(word: *mut u64, n: u64) {
+pub unsafe fn raise(word: *mut u64, n: u64) {
     for _ in 0..TRIES {
         // SAFETY: the caller's promise.
         let seen = unsafe { word.read_volatile() };

@@ -41,9 +41,8 @@ pub fn begin_queue(current: Current, queue: u64) {
     };
     // SAFETY: a helper without preconditions.
     let now_ns = unsafe { bpf_ktime_get_ns() };
-    if let Some((_, walked)) = walked::find_or_begin(&QueueKey::of(current, queue), &unwalked, now_ns) {
-        walked.begin_again(&unwalked, now_ns);
-    }
+    walked::begin_new(&QueueKey::of(current, queue), &unwalked, now_ns);
+    // Also if the queue got no place: objects may lead to an earlier queue at this address.
     begin_epoch();
 }
 
@@ -173,7 +172,7 @@ fn capture(current: Current, site: u32, at: At, value: u64, regs: *const pt_regs
     let Some((ticket, walked)) = walked::find_or_begin(&key, &now, time_ns) else {
         return;
     };
-    walked.note(&now, walk.ring.read_index, time_ns);
+    walked.note(ticket, &now, walk.ring.read_index, time_ns);
     if let At::Pointer(place) = at {
         object::remember(&current, place, &walk.ring, epoch, ticket);
     }

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Packets that are read at once.
-const AT_ONCE: u64 = 512;
+const AT_ONCE: u64 = 256;
 /// How often packets are copied again that the GPU took during the copy.
 const AGAIN: u32 = 3;
 /// Most packets of one pass. Doorbells beyond them are unread: rings of fake queues could take any memory.
@@ -373,7 +373,7 @@ impl Queues {
             self.packets.truncate(place);
             return Err(Failed::Replaced);
         }
-        complete::keep(&mut self.packets[place..], &self.earlier);
+        complete::keep_headers(&mut self.packets[place..], &self.earlier);
         let after = Indexes {
             write: word(&after, 0).unwrap_or(0),
             read: word(&after, READ_DISPATCH_ID - WRITE_DISPATCH_ID).unwrap_or(0),

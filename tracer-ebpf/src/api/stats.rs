@@ -95,6 +95,6 @@ fn add(place: u64, at: u32, n: u64) {
 fn raise(place: u64, at: u32, n: u64) {
     if let Some(word) = API_STATS.get_ptr_mut(place as u32 * WORDS as u32 + at) {
         // SAFETY: as above.
-        unsafe { atomic::raise::<16>(word, n) };
+        unsafe { atomic::raise(word, n) };
     }
 }

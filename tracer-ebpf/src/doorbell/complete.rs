@@ -1,10 +1,12 @@
 //! Copies of packets that their producers may be writing.
 //!
 //! A producer writes a packet's header last. A copy that has the header need not have the rest: the kernel copies by `rep movsb`,
-//! and processors read the halves of a packet in either order. So packets of other threads are copied twice. A packet that was valid
-//! at the first copy is complete at the second.
+//! and processors read the halves of a packet in either order. So packets of other threads are copied twice, and the result has the
+//! headers of the first copy. If such a header is valid, the second copy has the rest. The GPU may take the packet in between: it
+//! sets the header to INVALID and leaves the rest. If a header was not yet valid, a later walk reads the packet again.
 //!
-//! The packet at a doorbell's value needs one copy only: the thread knows that it is published.
+//! A single packet at the doorbell's own value needs one copy. This assumes that a thread rings with the index of a packet that it
+//! knows to be published, as the HSA specification demands.
 
 use core::{
     arch::asm,
@@ -13,34 +15,40 @@ use core::{
 
 use tracer_common::{
     aql::{PACKET_LEN, Packet, packet_type},
-    record::{PACKETS_PER_RECORD, Packets},
+    record::{PACKETS_PER_RECORD, Packets, Stamps},
 };
 
 use crate::user;
 
-/// Copies `count` packets from the slots at `address` into the record. A packet that was not yet valid at the first copy has the type
-/// INVALID. Returns whether the slots could be read. Changes `count` and `ready` of the record.
+/// The header of a packet: its first two bytes.
+type Head = u16;
+
+/// Copies `count` packets from the slots at `address` into the record. Returns whether the slots could be read. Changes `count` and
+/// `stamps` of the record.
 ///
 /// # Safety
 /// `record` must be a reserved entry. The verifier checks this too.
 #[inline(always)]
 pub unsafe fn copy(record: *mut Packets, count: u32, address: u64) -> bool {
-    // SAFETY: fields of the reserved entry, and packets below the number for which it has room.
+    // SAFETY: fields of the reserved entry, and packets and stamps below the number for which it has room. What follows the packets
+    // up to `count` is left over from other records, and means nothing.
     unsafe {
         let packets: *mut Packet = addr_of_mut!((*record).packets).cast();
-        // Kept there, because there is no stack.
-        let valid = addr_of_mut!((*record).ready);
+        // Kept there until the stamps are written, because there is no stack.
+        let heads: *mut Stamps = addr_of_mut!((*record).stamps).cast();
         if !copy_once(record, count, address) {
             return false;
         }
-        valid.write_volatile(valid_of::<PACKETS_PER_RECORD>(packets));
-        if !copy_once(record, count, address) {
-            return false;
-        }
-        let seen = valid.read_volatile();
         for i in 0..PACKETS_PER_RECORD {
-            let kind = addr_of_mut!((*packets.add(i)).bytes[0]);
-            kind.write_volatile(valid_if(seen >> i & 1, kind.read_volatile()));
+            let head: *const Head = packets.add(i).cast();
+            heads.add(i).cast::<Head>().write_volatile(head.read_volatile());
+        }
+        if !copy_once(record, count, address) {
+            return false;
+        }
+        for i in 0..PACKETS_PER_RECORD {
+            let head: *const Head = heads.add(i).cast();
+            packets.add(i).cast::<Head>().write_volatile(head.read_volatile());
         }
     }
     true
@@ -74,19 +82,20 @@ unsafe fn copy_once(record: *mut Packets, count: u32, address: u64) -> bool {
 /// `packet` must be valid for writes. The verifier checks this too.
 #[inline(always)]
 pub unsafe fn copy_single(packet: *mut Packet, address: u64) -> bool {
-    let Some(seen) = user::read::<u64>(address) else {
+    let Some(first) = user::read::<u64>(address) else {
         return false;
     };
     // SAFETY: the caller's promise.
     unsafe {
         let is_copied = user::copy(packet.cast(), PACKET_LEN as u32, address);
-        let kind = addr_of_mut!((*packet).bytes[0]);
-        kind.write_volatile(valid_if(is_valid(seen as u8), kind.read_volatile()));
+        packet.cast::<Head>().write_volatile(first as Head);
         is_copied
     }
 }
 
 /// Returns bit `i` for each valid packet `i` of `N`.
+///
+/// Without branches: the verifier would follow each combination of their outcomes, for all packets.
 ///
 /// # Safety
 /// `packets` must be valid for reads of `N` packets. The verifier checks this too.
@@ -95,25 +104,12 @@ pub unsafe fn valid_of<const N: usize>(packets: *const Packet) -> u64 {
     let mut valid = 0;
     for i in 0..N {
         // SAFETY: the caller's promise.
-        valid |= is_valid(unsafe { addr_of!((*packets.add(i)).bytes[0]).read_volatile() }) << i;
+        let first_byte = unsafe { addr_of!((*packets.add(i)).bytes[0]).read_volatile() };
+        let mut other = u64::from(first_byte ^ packet_type::INVALID);
+        // SAFETY: an addition, which the compiler does not look into: it would make a branch of it.
+        unsafe { asm!("{0} += 255", inout(reg) other, options(nomem, nostack, pure)) };
+        // 0 only for INVALID.
+        valid |= (other >> 8) << i;
     }
     valid
-}
-
-/// Returns 1 if the first byte of a packet is that of a valid one, and 0 if not.
-///
-/// Without branches: the verifier would follow each combination of their outcomes, for all packets.
-#[inline(always)]
-fn is_valid(first_byte: u8) -> u64 {
-    let mut other = u64::from(first_byte ^ packet_type::INVALID);
-    // SAFETY: an addition, which the compiler does not look into: it would make a branch of it.
-    unsafe { asm!("{0} += 255", inout(reg) other, options(nomem, nostack, pure)) };
-    other >> 8
-}
-
-/// Returns the first byte of a packet if `valid` is 1, and INVALID if it is 0.
-#[inline(always)]
-fn valid_if(valid: u64, first_byte: u8) -> u8 {
-    let invalid = packet_type::INVALID;
-    invalid ^ (first_byte ^ invalid) & valid.wrapping_neg() as u8
 }

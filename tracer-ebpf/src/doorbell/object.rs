@@ -235,17 +235,13 @@ fn try_ring_next(
         (_, _, false) => run.record::<MANY, 0>(),
         (_, _, true) => None,
     }?;
-    if !walked.is_of(ticket) {
-        // The queue begins again at its next doorbell.
-        return Some(time_ns);
-    }
     let next = value.wrapping_add(1);
     let now = Extent {
         low: next,
         copied: next,
         max: next,
     };
-    walked.note(&now, read_index, time_ns);
+    walked.note(ticket, &now, read_index, time_ns);
     Some(time_ns)
 }
 
@@ -296,7 +292,7 @@ impl Run<'_> {
             opaque <= N as u32 && user::copy(packets.cast(), opaque * PACKET_LEN as u32, address)
         };
         let all = (1 << count) - 1;
-        // SAFETY: as above; the packets up to `count` were written by the copy.
+        // SAFETY: as above. What follows the packets up to `count` was there before, and does not count.
         let is_valid = || unsafe { complete::valid_of::<N>(packets) } & all == all;
         // A single packet is the thread's own. Others may just be written: see `complete`.
         let copied = (N == 1 || copy() && is_valid()) && copy();

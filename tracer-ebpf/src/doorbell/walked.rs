@@ -82,9 +82,11 @@ static WALKED: Array<Walked> = Array::with_max_entries(PLACES, 0);
 #[map]
 static TICKETS: Array<u64> = Array::with_max_entries(1, 0);
 
-/// A place is given to another queue if its queue was not rung for this time: a program that still uses it would have to be
-/// interrupted for as long.
+/// A place is given to another queue if its queue was not rung for this time.
 const REST_NS: u64 = 1_000_000_000;
+/// A place that was used within this time is not given away while a program notes a doorbell, unless the program is interrupted for
+/// as long.
+const FRESH_NS: u64 = REST_NS / 2;
 
 /// Attempts to find such a place. If all fail, nearly as many queues are in use as there are places. The queue then has none, which is
 /// counted as a loss, and is adopted again at each doorbell: nothing before that is claimed.
@@ -127,42 +129,53 @@ pub fn published(key: &QueueKey) -> Option<u64> {
 /// fails.
 #[inline(always)]
 pub fn find_or_begin(key: &QueueKey, extent: &Extent, now_ns: u64) -> Option<(u64, &'static mut Walked)> {
-    let found = find(key).or_else(|| {
-        let ticket = begin(key, extent, now_ns);
-        // A place that no queue ever had has this ticket.
-        if ticket == 0 {
-            return None;
+    find(key).or_else(|| {
+        let ticket = begin(key, extent, now_ns, 0);
+        let walked = with(ticket).filter(|walked| walked.has(key));
+        if walked.is_none() {
+            lose(LossSource::QueueMap, 1);
         }
-        Some((ticket, with(ticket)?))
-    });
-    if found.is_none() {
-        lose(LossSource::QueueMap, 1);
-    }
-    found
+        Some((ticket, walked?))
+    })
 }
 
-/// Gives a queue a place. Returns its ticket, or 0 if that fails. A function of its own, to save stack.
+/// Gives a new queue a place, even if an earlier queue had the same address; counts a loss if that fails.
+#[inline(always)]
+pub fn begin_new(key: &QueueKey, extent: &Extent, now_ns: u64) {
+    if begin(key, extent, now_ns, 1) == 0 {
+        lose(LossSource::QueueMap, 1);
+    }
+}
+
+/// Gives a queue a place. Returns its ticket, or 0 if that fails. If the queue has a place, that stays, unless it `is_new`.
+///
+/// A function of its own, to save stack.
 #[inline(never)]
-fn begin(key: &QueueKey, extent: &Extent, now_ns: u64) -> u64 {
+fn begin(key: &QueueKey, extent: &Extent, now_ns: u64, is_new: u64) -> u64 {
     let Some(ticket) = take(key, extent, now_ns) else {
         return 0;
     };
     let mut own = ticket;
     if QUEUES.insert(key, ticket, NO_EXIST).is_err() {
-        // The queue had a place, or another program was faster. Then this program's place rests until another queue takes it.
+        // The queue had a place, or another program was faster. The place that it does not have then rests until another queue takes
+        // it.
         let Some(of_queue) = QUEUES.get_ptr_mut(key) else {
             return 0;
         };
         // SAFETY: an entry is one word, and each of its states is valid.
         let seen = unsafe { of_queue.read_volatile() };
-        own = seen;
-        if !with(seen).is_some_and(|walked| walked.has(key)) {
-            // SAFETY: as above. If the kernel has given the entry to another queue, it no longer has the ticket that was seen.
-            let found = unsafe { atomic::swap(of_queue, seen, ticket) };
-            own = if found == seen { ticket } else { found };
+        match with(seen) {
+            // The kernel has given the entry to another queue.
+            Some(walked) if !walked.has(key) => return 0,
+            Some(_) if is_new == 0 => own = seen,
+            _ => {
+                // SAFETY: as above. If the kernel gives the entry to another queue, it no longer has the ticket that was seen.
+                let found = unsafe { atomic::swap(of_queue, seen, ticket) };
+                own = if found == seen { ticket } else { found };
+            }
         }
     }
-    // If the queue had a place that its entry no longer led to, objects must not lead to it either.
+    // If the queue had a place that its entry no longer leads to, objects must not lead to it either.
     begin_epoch();
     own
 }
@@ -177,7 +190,7 @@ fn take(key: &QueueKey, extent: &Extent, now_ns: u64) -> Option<u64> {
         // SAFETY: a word of the map, which programs change only here.
         let ticket = unsafe { atomic::add(given, step) } + step + u64::from(PLACES);
         let walked = at(ticket)?;
-        if walked.is_resting(now_ns) && walked.claim() {
+        if walked.is_resting(now_ns) && walked.claim(now_ns) {
             // SAFETY: fields of a valid value. Others see that the place changes hands before they can see what it has.
             unsafe {
                 addr_of_mut!(walked.used_ns).write_volatile(now_ns);
@@ -220,28 +233,27 @@ impl Walked {
         self.is_of(ticket).then_some((extent, read_index))
     }
 
-    /// Notes a doorbell. The caller has found that the place is that of its queue.
+    /// Notes a doorbell, unless the place was given to another queue. Then the queue begins again at its next doorbell.
     #[inline(always)]
-    pub fn note(&mut self, extent: &Extent, read_index: u64, now_ns: u64) {
+    pub fn note(&mut self, ticket: u64, extent: &Extent, read_index: u64, now_ns: u64) {
+        let used = addr_of_mut!(self.used_ns);
         // Each word is true by itself: see [`Extent`].
-        // SAFETY: fields of a valid value. In use, `max` is changed only here.
+        // SAFETY: fields of a valid value. Once the place is this queue's, `max` is changed only here.
         unsafe {
-            addr_of_mut!(self.used_ns).write_volatile(now_ns);
+            let used_ns = used.read_volatile();
+            if used_ns.wrapping_add(FRESH_NS) < now_ns {
+                // Either this program sees that the place was claimed, or who claims it sees that it is used: see `claim`.
+                atomic::swap(used, used_ns, now_ns);
+                if !self.is_of(ticket) {
+                    return;
+                }
+            } else {
+                used.write_volatile(now_ns);
+            }
             addr_of_mut!(self.read_index).write_volatile(read_index);
             addr_of_mut!(self.extent.low).write_volatile(extent.low);
             addr_of_mut!(self.extent.copied).write_volatile(extent.copied);
-            atomic::raise::<4>(addr_of_mut!(self.extent.max), extent.max);
-        }
-    }
-
-    /// Begins again: another queue is created at the same address.
-    #[inline(always)]
-    pub fn begin_again(&mut self, extent: &Extent, now_ns: u64) {
-        // SAFETY: fields of a valid value. Nobody rings a queue that is being created.
-        unsafe {
-            addr_of_mut!(self.used_ns).write_volatile(now_ns);
-            addr_of_mut!(self.read_index).write_volatile(0);
-            addr_of_mut!(self.extent).write_volatile(*extent);
+            atomic::raise(addr_of_mut!(self.extent.max), extent.max);
         }
     }
 
@@ -260,14 +272,22 @@ impl Walked {
         used_ns.wrapping_add(REST_NS) < now_ns
     }
 
-    /// Takes the place from its queue. Returns whether this program did, and not another.
+    /// Takes the place from its queue, if that still rests. Returns whether this program did, and not another.
     #[inline(always)]
-    fn claim(&mut self) -> bool {
+    fn claim(&mut self, now_ns: u64) -> bool {
         let word = addr_of_mut!(self.ticket);
         // SAFETY: a field of a valid value. Only the program that claimed the place changes it otherwise.
         unsafe {
             let seen = word.read_volatile();
-            seen != CHANGING && atomic::swap(word, seen, CHANGING) == seen
+            if seen == CHANGING || atomic::swap(word, seen, CHANGING) != seen {
+                return false;
+            }
+            // Its queue may have been rung in between.
+            let rests = self.is_resting(now_ns);
+            if !rests {
+                word.write_volatile(seen);
+            }
+            rests
         }
     }
 }

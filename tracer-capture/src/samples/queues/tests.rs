@@ -26,6 +26,8 @@ struct Memory {
     taken_meanwhile: Vec<u64>,
     /// The slot whose header its producer writes after the next read of the ring.
     written_meanwhile: Option<usize>,
+    /// What the GPU takes after the next read of the ring.
+    taken_between: Option<u64>,
     reads: usize,
 }
 
@@ -41,6 +43,7 @@ impl Memory {
             is_there: true,
             taken_meanwhile: Vec::new(),
             written_meanwhile: None,
+            taken_between: None,
             reads: 0,
         };
         memory.write(write_index);
@@ -106,6 +109,11 @@ impl Fetch for Memory {
                 && let Some(index) = self.written_meanwhile.take()
             {
                 self.slots[index].bytes[0] = VALID;
+            }
+            if *address >= RING
+                && let Some(read_index) = self.taken_between.take()
+            {
+                self.take(read_index);
             }
         }
         self.is_there
@@ -213,6 +221,17 @@ fn a_packet_that_is_written_during_the_copy_is_not_valid_yet() {
     assert_eq!(queues.extents[&(7, QUEUE)].low, 0);
     queues.ring(at(2), At::Pointer(POINTER), 0);
     assert!(flush(&mut queues, &mut memory, false).contains(&Out::Packet(0, 0, VALID, 0)));
+}
+
+/// The GPU takes a packet between its two copies.
+#[test]
+fn a_packet_that_is_taken_between_its_copies_keeps_its_header() {
+    let (mut queues, mut memory) = (created(), Memory::new(1));
+    memory.taken_between = Some(1);
+    queues.ring(at(1), At::Pointer(POINTER), 0);
+    let expected = [Out::Packet(0, 0, VALID, 0), Out::Rang(0, 0, 1, 0)];
+    assert_eq!(flush(&mut queues, &mut memory, false), expected);
+    assert_eq!(memory.slots[0].bytes[0], INVALID);
 }
 
 /// The GPU has set the header of the last packet to INVALID, and its read index does not show it yet.

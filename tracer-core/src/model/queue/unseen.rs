@@ -3,9 +3,8 @@
 //! # When an index is unseen
 //! The program of a doorbell notes what that doorbell publishes, before the store. A later program, or a thread that samples the
 //! queue because it ends it, reads the read index `r` first and then the note `e`. Everything below `r` that an observed doorbell
-//! published is then below `e`, even if that doorbell's event was lost. So `e..r` is unseen. A program that ran at the same time
-//! could set the note back; but then the event that the note was for has arrived before, if it was not lost. For this reason the
-//! model also uses the events.
+//! published is then below `e`, even if that doorbell's event was lost. So `e..r` is unseen. The note may be lost, if more queues are
+//! in use than there are places for. For this reason the model also uses the events.
 //!
 //! A sample of the collector has no note, and its read index may result from a doorbell whose event has not arrived yet. So the
 //! model uses such a sample only at the queue's end, when all events have arrived, and only if none was lost.
