@@ -27,18 +27,21 @@ pub fn ioctls(run: &Run) -> usize {
         truth.sort_by_key(|ioctl| ioctl.enter_ns);
         let mut own = traced.remove(&tid).unwrap_or_default();
         own.sort_by_key(|ioctl| ioctl.enter_ns);
-        let names = |list: &[&Ioctl]| list.iter().map(|i| i.name.to_string()).collect::<Vec<_>>();
-        let expected: Vec<_> = truth.iter().map(|i| i.name.clone().unwrap_or_default()).collect();
         // The device did not answer an ioctl that a signal ended on the way to it.
-        let all = own.len();
-        own.retain(|ioctl| ioctl.ret.is_some());
-        assert_eq!(
-            own.len(),
-            truth.len(),
-            "thread {tid}: device {expected:?}, trace {:?}, and {} without a result",
-            names(&own),
-            all - own.len()
-        );
+        let (own, open): (Vec<&Ioctl>, Vec<&Ioctl>) = own.into_iter().partition(|ioctl| ioctl.ret.is_some());
+        if own.len() != truth.len() {
+            let has = |truth: &truth::Ioctl, own: &Ioctl| (own.enter_ns..=own.exit_ns).contains(&truth.enter_ns);
+            let missing: Vec<_> = truth
+                .iter()
+                .filter(|truth| !own.iter().any(|own| has(truth, own)))
+                .collect();
+            let more: Vec<_> = own
+                .iter()
+                .filter(|own| !truth.iter().any(|truth| has(truth, own)))
+                .collect();
+            // Of all calls, the message would be too long for a log of CI.
+            panic!("thread {tid}: missing {missing:?}; not of the device {more:?}; without a result {open:?}");
+        }
         for (truth, own) in truth.into_iter().zip(own) {
             ioctl_fields(truth, own);
             count += 1;
