@@ -46,7 +46,7 @@ pub fn begin_queue(current: Current, queue: u64) {
     begin_epoch();
 }
 
-/// A doorbell: what the registers and the site tell of it.
+/// A doorbell, as the registers and the probe describe it.
 struct Rung {
     /// Address of the pointer to the `amd_signal_t`.
     place: u64,

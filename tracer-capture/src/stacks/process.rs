@@ -180,7 +180,7 @@ impl<'a> Process<'a> {
             return;
         };
         let (all, generated) = ranges(&text);
-        // A process that exits has no mappings any more. Those that it had are still those of the sample.
+        // The kernel lists no mappings of a process that exits. The sample is from before that, so the former list applies.
         if all.is_empty() {
             return;
         }
