@@ -347,7 +347,52 @@ impl View<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read, Write},
+        process::{Command, Stdio},
+    };
+
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
     use super::*;
+    use crate::confined::{Parsers, Readers};
+
+    #[test]
+    fn what_a_process_had_mapped_stays_known_when_it_exits() {
+        // SAFETY: the child process makes only plain calls; the other threads of this test program only wait.
+        let readers = unsafe { Readers::start() }.unwrap();
+        let parsers = Parsers::new(&readers);
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Once it answers, it has mapped everything.
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let soon = Instant::now() + Duration::from_secs(60);
+        let examine = Examine::new(&readers, &parsers, child.id(), soon).unwrap();
+        let mut process = Process::new(examine);
+        assert!(!process.is_unknown());
+        let mapping = |mapped: &Mapped| mapped.mapping.clone();
+        let before: Vec<_> = process.mapped.iter().map(mapping).collect();
+        let ranges = process.ranges.clone();
+
+        child.kill().unwrap();
+        // The process keeps its number until it is waited for.
+        waitid(
+            WaitId::Pid(Pid::from_child(&child)),
+            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+        )
+        .unwrap();
+        // Some kernels list nothing, others refuse.
+        assert_eq!(examine.proc_file(ProcFile::Maps).unwrap_or_default(), b"");
+        process.maps_again = Instant::now();
+        process.read_maps();
+        child.wait().unwrap();
+        assert_eq!(process.mapped.iter().map(mapping).collect::<Vec<_>>(), before);
+        assert_eq!(process.ranges, ranges);
+    }
 
     #[test]
     fn generated_code_is_what_is_executable_and_shows_no_file() {
