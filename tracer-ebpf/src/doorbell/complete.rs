@@ -34,16 +34,18 @@ pub unsafe fn copy(record: *mut Packets, count: u32, address: u64) -> bool {
     // up to `count` is left over from other records, and means nothing.
     unsafe {
         let packets: *mut Packet = addr_of_mut!((*record).packets).cast();
+        let count_at = addr_of_mut!((*record).count);
+        let copy_once = || copy_once::<PACKETS_PER_RECORD>(packets, count_at, count, address);
         // Kept there until the stamps are written, because there is no stack.
         let heads: *mut Stamps = addr_of_mut!((*record).stamps).cast();
-        if !copy_once(record, count, address) {
+        if !copy_once() {
             return false;
         }
         for i in 0..PACKETS_PER_RECORD {
             let head: *const Head = packets.add(i).cast();
             heads.add(i).cast::<Head>().write_volatile(head.read_volatile());
         }
-        if !copy_once(record, count, address) {
+        if !copy_once() {
             return false;
         }
         for i in 0..PACKETS_PER_RECORD {
@@ -54,25 +56,21 @@ pub unsafe fn copy(record: *mut Packets, count: u32, address: u64) -> bool {
     true
 }
 
-/// Copies the packets once.
+/// Copies `count` packets, at most `N`, from the slots at `address`, once. Writes `count` to `count_at`. Returns whether there is room
+/// for them and the slots could be read.
 ///
 /// # Safety
-/// See [`copy`].
+/// `packets` must be valid for writes of `N` packets, and `count_at` for reads and writes. The verifier checks this too.
 #[inline(always)]
-unsafe fn copy_once(record: *mut Packets, count: u32, address: u64) -> bool {
-    // The verifier must bound the length of the copy. It knows nothing about the contents of the record, so a count that is read
-    // back from there is bounded by the test alone, and the walk's own numbers have no consequence for it. Otherwise the verifier
-    // checks every way to reach them.
-    // SAFETY: fields of the reserved entry. `packets` has room for PACKETS_PER_RECORD packets.
+pub unsafe fn copy_once<const N: usize>(packets: *mut Packet, count_at: *mut u32, count: u32, address: u64) -> bool {
+    // The verifier must bound the length of the copy. It knows nothing about the contents of a record, so a count that is read back
+    // from there is bounded by the test alone, and the caller's own numbers have no consequence for it. Otherwise the verifier checks
+    // every way to reach them.
+    // SAFETY: the caller's promise.
     unsafe {
-        addr_of_mut!((*record).count).write_volatile(count);
-        let opaque = addr_of_mut!((*record).count).read_volatile();
-        opaque <= PACKETS_PER_RECORD as u32
-            && user::copy(
-                addr_of_mut!((*record).packets).cast(),
-                opaque * PACKET_LEN as u32,
-                address,
-            )
+        count_at.write_volatile(count);
+        let opaque = if N == 1 { 1 } else { count_at.read_volatile() };
+        opaque <= N as u32 && user::copy(packets.cast(), opaque * PACKET_LEN as u32, address)
     }
 }
 

@@ -262,7 +262,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Records the doorbell with its packets, of which there are at most `N`, and the stamps of `S` of them. Returns its time, and the read index after the copy.
+    /// Records the doorbell with its packets, of which there are at most `N`, and the stamps of `S` of them. Returns its time, and the
+    /// read index after the copy.
     #[inline(always)]
     fn record<const N: usize, const S: usize>(&self) -> Option<(u64, u64)> {
         let (size, count) = (self.size, self.count);
@@ -280,17 +281,9 @@ impl Run<'_> {
         // SAFETY: `packets` has room for `N` packets.
         let packets: *mut Packet = unsafe { addr_of_mut!((*record).packets).cast() };
         let address = self.base.wrapping_add(slot * PACKET_LEN as u64);
-        // SAFETY: a field of the reserved entry, and as above. The verifier must bound the length, and it knows nothing of a count
-        // that is read back: see `complete`.
-        let copy = || unsafe {
-            addr_of_mut!((*record).count).write_volatile(count as u32);
-            let opaque = if N == 1 {
-                1
-            } else {
-                addr_of_mut!((*record).count).read_volatile()
-            };
-            opaque <= N as u32 && user::copy(packets.cast(), opaque * PACKET_LEN as u32, address)
-        };
+        // SAFETY: a field of the reserved entry, and as above.
+        let copy =
+            || unsafe { complete::copy_once::<N>(packets, addr_of_mut!((*record).count), count as u32, address) };
         let all = (1 << count) - 1;
         // SAFETY: as above. What follows the packets up to `count` was there before, and does not count.
         let is_valid = || unsafe { complete::valid_of::<N>(packets) } & all == all;

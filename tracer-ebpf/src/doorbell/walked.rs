@@ -130,7 +130,7 @@ pub fn published(key: &QueueKey) -> Option<u64> {
 #[inline(always)]
 pub fn find_or_begin(key: &QueueKey, extent: &Extent, now_ns: u64) -> Option<(u64, &'static mut Walked)> {
     find(key).or_else(|| {
-        let ticket = begin(key, extent, now_ns, 0);
+        let ticket = begin(key, extent, now_ns, Earlier::IsOwn);
         let walked = with(ticket).filter(|walked| walked.has(key));
         if walked.is_none() {
             lose(LossSource::QueueMap, 1);
@@ -142,16 +142,25 @@ pub fn find_or_begin(key: &QueueKey, extent: &Extent, now_ns: u64) -> Option<(u6
 /// Gives a new queue a place, even if an earlier queue had the same address; counts a loss if that fails.
 #[inline(always)]
 pub fn begin_new(key: &QueueKey, extent: &Extent, now_ns: u64) {
-    if begin(key, extent, now_ns, 1) == 0 {
+    if begin(key, extent, now_ns, Earlier::IsOther) == 0 {
         lose(LossSource::QueueMap, 1);
     }
 }
 
-/// Gives a queue a place. Returns its ticket, or 0 if that fails. If the queue has a place, that stays, unless it `is_new`.
+/// What a place is that the queue's key leads to already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Earlier {
+    /// The queue's own: it keeps that place.
+    IsOwn,
+    /// That of an earlier queue at the same address: the queue gets another.
+    IsOther,
+}
+
+/// Gives a queue a place. Returns its ticket, or 0 if that fails.
 ///
 /// A function of its own, to save stack.
 #[inline(never)]
-fn begin(key: &QueueKey, extent: &Extent, now_ns: u64, is_new: u64) -> u64 {
+fn begin(key: &QueueKey, extent: &Extent, now_ns: u64, earlier: Earlier) -> u64 {
     let Some(ticket) = take(key, extent, now_ns) else {
         return 0;
     };
@@ -167,7 +176,7 @@ fn begin(key: &QueueKey, extent: &Extent, now_ns: u64, is_new: u64) -> u64 {
         match with(seen) {
             // The kernel has given the entry to another queue.
             Some(walked) if !walked.has(key) => return 0,
-            Some(_) if is_new == 0 => own = seen,
+            Some(_) if earlier == Earlier::IsOwn => own = seen,
             _ => {
                 // SAFETY: as above. If the kernel gives the entry to another queue, it no longer has the ticket that was seen.
                 let found = unsafe { atomic::swap(of_queue, seen, ticket) };
