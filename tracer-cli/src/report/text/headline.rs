@@ -157,7 +157,7 @@ fn headline(out: &mut impl Write, manifest: &Manifest, report: &Report, damage: 
     let consumed = ": the GPU took the packet before tracer read it, but its body was still there";
     of_them(out, dispatches.by_evidence.body, consumed)?;
     of_them(out, dispatches.aggregated, AGGREGATED)?;
-    let internal = " are from the runtime itself, on its internal queues";
+    let internal = ": the runtime's own, on its internal queues";
     of_them(out, dispatches.internal, internal)?;
     let doorbells = &report.doorbells;
     let latency = doorbells.reserve_to_doorbell_ns.map_or_else(String::new, |ns| {
@@ -209,7 +209,7 @@ fn end(out: &mut impl Write, manifest: &Manifest, report: &Report) -> io::Result
 }
 
 /// What distinguishes submissions that have no rows.
-const AGGREGATED: &str = " are aggregated: counted in runs, without a row each";
+const AGGREGATED: &str = ": aggregated, counted in runs, without a row each";
 
 /// Writes how many of the submissions that were just counted are of some kind; nothing if none is.
 fn of_them(out: &mut impl Write, count: Option<u64>, kind: &str) -> io::Result<()> {

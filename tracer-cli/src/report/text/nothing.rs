@@ -24,7 +24,10 @@ pub fn causes(out: &mut impl Write, nothing: Nothing, manifest: &Manifest, repor
     writeln!(out, "nothing    {sentence}")?;
     let command = matches!(manifest.target, Target::Command { .. });
     let causes: &[&str] = match nothing {
-        _ if !command => &["the processes had no work for a GPU while tracer recorded"],
+        _ if !command => &[
+            "the processes had no work for a GPU while tracer recorded",
+            "they wait for what they submitted before, which tracer does not see",
+        ],
         Nothing::NoKfd => &[
             "the program uses no GPU, or another device",
             "it cannot open /dev/kfd: `tracer doctor` says why",
