@@ -89,7 +89,7 @@ fn merge(kept: Vec<Row>, fresh: Vec<Row>) -> Vec<Row> {
 const HEAD: &str = "\
 # Compatibility
 `cargo xtask clients` records programs of others, unmodified, and compares each trace with the truth log of the simulated GPU
-([tests/kfd-sim](../tests/kfd-sim/README.md)). It generated this page. No GPU was there: the programs, the runtime and its traffic
+(`tests/kfd-sim`). It generated this page. No GPU was there: the programs, the runtime and its traffic
 are real, the device is simulated, and most kernels have no effect on it. So this page says nothing about results or speed.
 
 `equal`: the trace has every dispatch, doorbell or copy of the truth log with the same fields, and no other. The rest are queues,

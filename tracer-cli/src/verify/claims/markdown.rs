@@ -11,7 +11,7 @@ use super::text::{place, verdict};
 const HEAD: &str = "# Claims, and what evidence says of them
 
 This tool was built from documents that make claims about how kernels reach an AMD GPU. `sudo tracer verify --claims` tests
-them on the GPU of a machine: it records workloads of [hsa-dispatch](../tests/hsa-dispatch/README.md) and judges what was
+them on the GPU of a machine: it records workloads of `hsa-dispatch` and judges what was
 seen. This file shows such runs. It is generated ([how](building.md)); don't edit it. The form of the reports is
 [claims.schema.json](claims.schema.json).
 
