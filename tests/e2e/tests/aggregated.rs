@@ -153,7 +153,7 @@ fn a_burst_that_the_disk_does_not_take() {
     let said = String::from_utf8_lossy(&run.output.stderr).into_owned();
     let text = report_text(run.trace.dir());
     for n in [sum.dispatches_in_runs, sum.doorbells_in_runs] {
-        let line = format!("           {n} of them are aggregated: counted in runs, without a row each");
+        let line = format!("           {n} of them: aggregated");
         assert!(said.contains(&line) && text.contains(&line), "{line}\n{said}\n{text}");
     }
 }
