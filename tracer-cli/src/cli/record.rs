@@ -39,7 +39,7 @@ pub struct Record {
     /// Also print each event to standard error when tracer has it, as `tracer log` prints a trace
     #[arg(long)]
     pub log: bool,
-    /// Stop recording after this time: 10, 10s, 500ms, 5m, 1h
+    /// Stop recording after this time: 10, 10s, 500ms, 5m, 1h; with --pid or --all
     #[arg(long, value_name = "TIME", requires = "running", conflicts_with = "command", value_parser = units::time)]
     pub duration: Option<Duration>,
     /// Instead of recording, print a shell script that captures by ftrace on a machine without tracer; `tracer import` reads what it
