@@ -143,7 +143,11 @@ impl Ready {
             };
             let compute = process.queues.iter().filter(|queue| queue.compute != Some(false));
             let later = match (process.has_runtime, compute.count()) {
-                (true, _) => String::new(),
+                (true, 0) => String::new(),
+                (true, queues) => {
+                    let queues = count(queues as u64, "queue");
+                    format!(": it has {queues} that may take kernels; tracer finds each at its next doorbell")
+                }
                 (false, 0) => {
                     ": it has no HSA runtime yet; if it loads one, tracer captures it from its first packet on"
                         .to_owned()

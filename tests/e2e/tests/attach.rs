@@ -193,6 +193,28 @@ fn a_runtime_that_is_loaded_later_is_whole() {
     assert!(!latency.is_null(), "reserves were traced");
 }
 
+/// A program that waits for the GPU rings no doorbell, and then its queues are not in the trace. So tracer says how many it has.
+#[test]
+fn its_queues_are_counted_before_they_are_found() {
+    let program = Program::steady("trixie", "gfx1100", &[]);
+    program.goes_on(100);
+    let trace = program.dir.path().join("t.trace");
+    let recorder = Recorder::start(&trace, &["-p".into(), program.pid().to_string()]);
+    let line = recorder.hears("attached   ");
+    program.stop();
+    let run = program.read(recorder.wait().expect_success());
+    // KFD_IOC_QUEUE_TYPE_COMPUTE and KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
+    let queues = run
+        .truth
+        .queues
+        .iter()
+        .filter(|queue| [0, 2].contains(&queue.kind))
+        .count();
+    assert!(queues >= 1, "{queues}");
+    let counted = line.split_once(": it has ").map(|(_, rest)| rest.split(' ').next());
+    assert_eq!(counted, Some(Some(queues.to_string().as_str())), "{line}");
+}
+
 /// Existing children are attached to as well, and new ones are followed.
 #[test]
 fn children_belong_to_it() {
