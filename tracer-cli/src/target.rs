@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    io,
     os::fd::{AsFd, OwnedFd},
     process::ExitStatus,
     sync::{Arc, OnceLock},
@@ -27,7 +28,8 @@ use tracer_store::manifest::{EndedBy, Target};
 
 use crate::{
     cli::{Backend, Capture, Detail},
-    say::say,
+    report::{layout::Layout, text::LABEL},
+    say::{self, say},
 };
 
 /// Interval at which tracer asks whether the subject has exited, if it cannot wait for that.
@@ -157,7 +159,8 @@ impl Ready {
                     format!(": it has no HSA runtime, holds /dev/kfd and {queues} that no probe sees")
                 }
             };
-            say!("attached   process {} ({name}){later}", process.pid);
+            let line = format!("attached   process {} ({name}){later}", process.pid);
+            say::words(&Layout::of(&io::stderr()).wrap(&line, LABEL));
         }
     }
 }
