@@ -160,6 +160,13 @@ impl Session {
     pub fn start(options: Options, guardian: Option<Guardian>, readers: Readers) -> Result<Self, CaptureError> {
         pid_namespace::require_initial()?;
         rights::require(rights::of(options.backend))?;
+        let missing = rights::missing_of(&rights::CONFINING);
+        if rustix::process::geteuid().is_root() && !missing.is_empty() {
+            log::warn!(
+                "the processes of tracer that read files of others keep root's rights over files: grant {}",
+                missing.join(" and ").to_lowercase()
+            );
+        }
         // Without the folder in which dead recorders leave their pauses, there are none.
         for left in left::recover().unwrap_or_default() {
             log::warn!(

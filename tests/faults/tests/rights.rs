@@ -2,14 +2,19 @@
 
 use std::{collections::BTreeSet, fs, process::Command};
 
-use tracer_capture::kernel::rights::{Capability, FOR_A_USER, FTRACE_RECORDING, OF_USE, PERF_RECORDING, RECORDING};
+use tracer_capture::kernel::rights::{
+    CONFINING, Capability, FOR_A_USER, FTRACE_RECORDING, OF_USE, PERF_RECORDING, RECORDING,
+};
 use tracer_core::{backend::Backend, tables::Table};
 use tracer_e2e::{
     observed, place,
-    running::{Program, Recorder},
+    running::{Program, Recorder, descendants},
     scenario::folder,
 };
 use tracer_store::Trace;
+
+/// The user with no rights over files of others.
+const NOBODY: u32 = 65534;
 
 /// Returns the names as setpriv takes them: `+bpf`.
 fn set(capabilities: &[Capability]) -> String {
@@ -78,6 +83,16 @@ fn the_capabilities_of_the_unit_suffice_to_attach() {
     attach(&RECORDING);
 }
 
+/// Returns the user by whom the kernel checks the process's access to files.
+fn file_user(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let last = line
+        .and_then(|ids| ids.split_whitespace().next_back())
+        .expect("four ids");
+    last.parse().expect("a number")
+}
+
 fn attach(capabilities: &[Capability]) {
     let program = Program::steady("trixie", "gfx942", &[]);
     program.goes_on(100);
@@ -89,8 +104,15 @@ fn attach(capabilities: &[Capability]) {
     command.arg(&trace);
     let recorder = Recorder::of(command, &trace);
     recorder.hears("attached   ");
+    let readers = descendants(recorder.pid(), "tracer-reader");
+    assert!(!readers.is_empty());
+    let confined = CONFINING.iter().all(|own| capabilities.contains(own));
+    for reader in readers {
+        assert_eq!(file_user(reader), if confined { NOBODY } else { 0 });
+    }
     program.goes_on(500);
     let recorded = recorder.interrupt().expect_success();
+    assert_eq!(recorded.said().contains("cap_setuid"), !confined, "{}", recorded.said());
     let trace = Trace::open(&trace).expect("a trace");
     assert!(
         trace.rows(Table::Dispatches).expect("rows") >= 400,

@@ -47,11 +47,19 @@ pub fn of(backend: Backend) -> &'static [Capability] {
     }
 }
 
-/// Capabilities that tracer uses if it has them: to raise the limit of descriptors, and its own priority.
-pub const OF_USE: [Capability; 2] = [("CAP_SYS_RESOURCE", 24), ("CAP_SYS_NICE", 23)];
+/// Capabilities with which root gives up its rights over files in the processes that read files of others.
+pub const CONFINING: [Capability; 2] = [("CAP_SETUID", 7), ("CAP_SETGID", 6)];
+
+/// Capabilities that tracer uses if it has them: to raise the limit of descriptors and its own priority, and those of [`CONFINING`].
+pub const OF_USE: [Capability; 4] = [
+    ("CAP_SYS_RESOURCE", 24),
+    ("CAP_SYS_NICE", 23),
+    CONFINING[0],
+    CONFINING[1],
+];
 
 /// Further capabilities that tracer needs to run a command as the user who called sudo, and to write files for that user.
-pub const FOR_A_USER: [Capability; 3] = [("CAP_SETUID", 7), ("CAP_SETGID", 6), ("CAP_SETPCAP", 8)];
+pub const FOR_A_USER: [Capability; 3] = [CONFINING[0], CONFINING[1], ("CAP_SETPCAP", 8)];
 
 /// Fails unless this process has all of these capabilities.
 ///
@@ -80,7 +88,8 @@ pub fn fix() -> String {
         names.join(", ")
     };
     let recording = names(&[RECORDING.as_slice(), &OF_USE].concat());
-    let user = names(&FOR_A_USER);
+    let user: Vec<Capability> = FOR_A_USER.into_iter().filter(|own| !OF_USE.contains(own)).collect();
+    let user = names(&user);
     format!("run with sudo, or grant {recording}; to run commands or write files for a user, also {user}")
 }
 

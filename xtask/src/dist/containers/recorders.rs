@@ -6,7 +6,7 @@ use super::engines::Engines;
 use super::rows::{self, QUERY, Row};
 use super::{PROGRAM, Trial, WORKLOAD};
 
-/// The capabilities that the files for containers grant: those that every recording needs (docs/security.md).
+/// The capabilities that every recording needs (docs/security.md).
 const CAPABILITIES: [&str; 7] = [
     "BPF",
     "PERFMON",
