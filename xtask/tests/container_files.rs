@@ -136,4 +136,15 @@ fn all_grant_the_capabilities_of_the_service() {
     assert_eq!(names(&container()["securityContext"]["capabilities"]["add"]), needed);
     let compose: Value = serde_yaml_ng::from_str(COMPOSE).expect("YAML");
     assert_eq!(names(&compose["services"]["tracer"]["cap_add"]), needed);
+    // And nothing else.
+    let all = |name: &str| BTreeSet::from([name.to_owned()]);
+    assert_eq!(in_line(QUADLET, "DropCapability="), all("all"));
+    assert_eq!(
+        names(&container()["securityContext"]["capabilities"]["drop"]),
+        all("ALL")
+    );
+    assert_eq!(names(&compose["services"]["tracer"]["cap_drop"]), all("ALL"));
+    assert!(container()["securityContext"].get("privileged").is_none());
+    assert!(compose["services"]["tracer"].get("privileged").is_none());
+    assert!(!QUADLET.contains("--privileged"));
 }

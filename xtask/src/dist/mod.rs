@@ -23,6 +23,8 @@ use crate::setup::{self, Part};
 
 /// The checksums of all files.
 const CHECKSUMS: &str = "SHA256SUMS";
+/// A file that marks a folder as made by `dist`, which may empty it.
+const MARK: &str = ".made-by-dist";
 
 /// What to make of a release.
 #[derive(Args)]
@@ -83,7 +85,7 @@ pub fn run(project: &Project, wanted: &Dist) -> Result<()> {
 fn make(project: &Project, wanted: &Dist, release: &Release) -> Result<()> {
     cmd::require("objdump", "run `apt-get install binutils`")?;
     setup::run(project, &Part::DIST)?;
-    empty(&release.out)?;
+    empty(project, &release.out)?;
     checks::licences(project)?;
     build::objects(project)?;
     let programs = binaries::build(project)?;
@@ -95,37 +97,44 @@ fn make(project: &Project, wanted: &Dist, release: &Release) -> Result<()> {
     packages::rpm(project, release, &package)?;
     checks::parts(project, release)?;
     containers::copy_files(project, &release.out)?;
-    sign(&release.out)?;
+    sum(&release.out)?;
     if wanted.twice {
         again(project, release)?;
     }
     if wanted.trial {
         trial::run(project, release, &package)?;
     }
-    Ok(())
+    // What does not hold has no signature.
+    sign(&release.out)
 }
 
-/// Makes the folder, and empties it if an earlier run made it. Another folder is refused.
-fn empty(out: &Path) -> Result<()> {
-    let is_other = out.is_dir() && fs::read_dir(out)?.next().is_some() && !out.join(CHECKSUMS).is_file();
-    if is_other {
+/// Makes the folder, and empties it if an earlier run made it. Another folder with files is refused.
+fn empty(project: &Project, out: &Path) -> Result<()> {
+    let is_own = out.starts_with(project.target()) || out.join(MARK).is_file();
+    if out.is_dir() && fs::read_dir(out)?.next().is_some() && !is_own {
         bail!(
             "{}: it has other files, so it is not emptied; give another folder",
             out.display()
         );
     }
     cmd::remove_all(out)?;
-    Ok(fs::create_dir_all(out)?)
+    fs::create_dir_all(out)?;
+    Ok(fs::write(out.join(MARK), "")?)
 }
 
-/// Writes the checksums, and signs them by the key that $SIGNING_KEY names.
-fn sign(out: &Path) -> Result<()> {
+/// Writes the checksums of all files.
+fn sum(out: &Path) -> Result<()> {
     let mut names: Vec<String> = fs::read_dir(out)?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
         .collect::<Result<_>>()?;
+    names.retain(|name| name != MARK);
     names.sort();
     let sums = cmd::read(Command::new("sha256sum").current_dir(out).arg("--").args(&names))?;
-    fs::write(out.join(CHECKSUMS), sums)?;
+    Ok(fs::write(out.join(CHECKSUMS), sums)?)
+}
+
+/// Signs the checksums by the key that $SIGNING_KEY names.
+fn sign(out: &Path) -> Result<()> {
     let Some(key) = std::env::var_os("SIGNING_KEY").filter(|key| !key.is_empty()) else {
         eprintln!("==> the checksums are not signed: SIGNING_KEY names no key");
         return Ok(());

@@ -13,7 +13,7 @@ use crate::project::Project;
 use crate::setup;
 
 /// The packages' scripts, in `packaging`.
-const SCRIPTS: [&str; 2] = ["postinst", "prerm"];
+const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 /// Writes the tarball: the files below a folder with the release's name.
 pub fn tarball(release: &Release, stage: &Path) -> Result<()> {
