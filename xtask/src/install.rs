@@ -59,8 +59,9 @@ pub fn install(project: &Project, wanted: &Install) -> Result<()> {
     if prefix.join(LIST).exists() {
         remove(&prefix)?;
     }
-    let mut copy = as_owner(&prefix, "cp")?;
-    copy.args(["-R", "--no-preserve=ownership", "-T"])
+    // Everyone may run the programs, whatever the umask of the one who installs them.
+    let mut copy = as_owner(&prefix, "sh")?;
+    copy.args(["-c", r#"umask 022; exec cp -R --no-preserve=ownership -T "$@""#, "sh"])
         .arg(&folder)
         .arg(&prefix);
     cmd::run(&mut copy)?;
