@@ -85,7 +85,7 @@ pub fn run(project: &Project, wanted: &Dist) -> Result<()> {
 fn make(project: &Project, wanted: &Dist, release: &Release) -> Result<()> {
     cmd::require("objdump", "run `apt-get install binutils`")?;
     setup::run(project, &Part::DIST)?;
-    empty(project, &release.out)?;
+    empty(&release.out)?;
     checks::licences(project)?;
     build::objects(project)?;
     let programs = binaries::build(project)?;
@@ -109,11 +109,11 @@ fn make(project: &Project, wanted: &Dist, release: &Release) -> Result<()> {
 }
 
 /// Makes the folder, and empties it if an earlier run made it. Another folder with files is refused.
-fn empty(project: &Project, out: &Path) -> Result<()> {
-    let is_own = out.starts_with(project.target()) || out.join(MARK).is_file();
-    if out.is_dir() && fs::read_dir(out)?.next().is_some() && !is_own {
+fn empty(out: &Path) -> Result<()> {
+    let is_other = out.is_dir() && fs::read_dir(out)?.next().is_some() && !out.join(MARK).is_file();
+    if is_other {
         bail!(
-            "{}: it has other files, so it is not emptied; give another folder",
+            "{}: it has files and no {MARK}, so it is not emptied; remove it, or give another folder",
             out.display()
         );
     }
@@ -180,4 +180,27 @@ fn again(project: &Project, release: &Release) -> Result<()> {
 fn git(folder: &Path, args: &[&str]) -> Result<String> {
     let text = cmd::read(Command::new("git").current_dir(folder).args(args))?;
     Ok(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_folder_that_dist_made_is_emptied() {
+        let dir = tempfile::tempdir().unwrap();
+        let [made, other] = ["made", "other"].map(|name| dir.path().join(name));
+        empty(&made).unwrap();
+        fs::write(made.join("tracer.deb"), "").unwrap();
+        empty(&made).unwrap();
+        assert!(!made.join("tracer.deb").exists());
+
+        fs::create_dir(&other).unwrap();
+        let files = [CHECKSUMS, "thesis"].map(|name| other.join(name));
+        for file in &files {
+            fs::write(file, "").unwrap();
+        }
+        assert!(empty(&other).is_err());
+        assert!(files.iter().all(|file| file.exists()));
+    }
 }
