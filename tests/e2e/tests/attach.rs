@@ -203,13 +203,7 @@ fn its_queues_are_counted_before_they_are_found() {
     let line = recorder.hears("attached   ");
     program.stop();
     let run = program.read(recorder.wait().expect_success());
-    // KFD_IOC_QUEUE_TYPE_COMPUTE and KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
-    let queues = run
-        .truth
-        .queues
-        .iter()
-        .filter(|queue| [0, 2].contains(&queue.kind))
-        .count();
+    let queues = run.truth.queues.iter().filter(|queue| queue.is_aql()).count();
     assert!(queues >= 1, "{queues}");
     let counted = line.split_once(": it has ").map(|(_, rest)| rest.split(' ').next());
     assert_eq!(counted, Some(Some(queues.to_string().as_str())), "{line}");
