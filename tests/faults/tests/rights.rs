@@ -13,7 +13,7 @@ use tracer_e2e::{
 };
 use tracer_store::Trace;
 
-/// The user with no rights over files of others.
+/// The user `nobody`.
 const NOBODY: u32 = 65534;
 
 /// Returns the names as setpriv takes them: `+bpf`.
@@ -83,7 +83,7 @@ fn the_capabilities_of_the_unit_suffice_to_attach() {
     attach(&RECORDING);
 }
 
-/// Returns the user by whom the kernel checks the process's access to files.
+/// Returns the file-system user of a process: the kernel checks access to files against it.
 fn file_user(pid: u32) -> u32 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
